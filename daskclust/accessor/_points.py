@@ -26,10 +26,6 @@ def points_of(ds: xr.Dataset, coordinates: Sequence[str] | None) -> Points:
     if coordinates is None and "x" not in ds.variables:
         names = ", ".join(map(str, ds.variables)) or "no variables"
         raise ValueError(f'the Dataset has no variable x, but {names}; name the positions: coordinates=("...",)')
-    wanted = ("x", "y", "z") if coordinates is None else coordinates
-    dims = {name: ds[name].dims for name in wanted if name in ds.variables}
-    if len(set(dims.values())) > 1 or any(len(each) != 1 for each in dims.values()):
-        raise ValueError(f"coordinates must have one common dimension, got {dims}; see xarray.Dataset.stack")
     return split_points(ds, (*LAYER, *EVENT, *WEIGHT), coordinates)
 
 

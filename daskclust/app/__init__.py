@@ -9,20 +9,20 @@ import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    import xarray as xr
+from daskclust.core.data.inputs import dataset_of
 
+if TYPE_CHECKING:
     from daskclust.app.layout import Explorer
 
 __all__ = ["explore", "serve"]
 
 
-def explore(ds: xr.Dataset, system: str | None = None, **parameters: Any) -> Explorer:
+def explore(ds: Any, system: str | None = None, **parameters: Any) -> Explorer:
     """Explore a data set in a notebook.
 
     Parameters
     ----------
-    ds : xarray.Dataset
+    ds : xarray.Dataset, data frame or mapping
         Points; what is lazy or on a GPU is brought to memory. There must be ``x`` and ``y``, or ``X`` (cell, channel).
     system : {"clue", "events", "fof", "dbscan", "hca"}, optional
         By default the first one that suits the data.
@@ -37,6 +37,8 @@ def explore(ds: xr.Dataset, system: str | None = None, **parameters: Any) -> Exp
 
     Raises
     ------
+    TypeError
+        For what has no named columns.
     ValueError
         Where no system, or not this one, suits the data; for no points and unknown parameters.
     ImportError
@@ -50,12 +52,12 @@ def explore(ds: xr.Dataset, system: str | None = None, **parameters: Any) -> Exp
     17
     """
     layout = _layout()
-    explorer: Explorer = layout.Explorer(layout.State(ds, system, **parameters))
+    explorer: Explorer = layout.Explorer(layout.State(dataset_of(ds), system, **parameters))
     return explorer
 
 
 def serve(
-    ds: xr.Dataset,
+    ds: Any,
     system: str | None = None,
     *,
     source: Sequence[str] = (),
@@ -98,7 +100,7 @@ def serve(
     layout = _layout()
     import panel as pn
 
-    first = layout.State(ds, system, source=tuple(source), **parameters)
+    first = layout.State(dataset_of(ds), system, source=tuple(source), **parameters)
     first.update()  # what is wrong is told before anything is served, and kernels are compiled
     layout.Explorer(first)  # those of pictures, too
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.data.columns import column, coordinate, label_numbers, native, plain
-from daskclust.core.data.inputs import stack, table_of
+from daskclust.core.data.inputs import check_one_dimension, stack, table_of, with_units_told
 from daskclust.core.data.units import hit_column
 from daskclust.core.device.arrays import is_dask, to_host
 from daskclust.core.merge.labels import NOISE
@@ -47,6 +47,8 @@ def opened(
     missing = [name for name in needed if name not in found and name not in ds.variables]
     if missing:
         raise ValueError(_without(data, _names(data, ds), missing[0]))
+    if len(there := [name for name in needed if name in ds.variables]) > 1:
+        check_one_dimension(ds, there)
     if labels is None:
         return ds
     dims = ds[needed[0]].dims
@@ -62,8 +64,8 @@ def _dataset(data: Any, names: set[Any], dim: str, axes: Sequence[str]) -> xr.Da
     if _is_estimator(data):
         return results_of(data)
     if isinstance(data, xr.Dataset):
-        return data
-    table: Any = table_of(data)
+        return with_units_told(data)
+    table = table_of(data)
     if table is None:
         X = plain("points", data)
         if X.ndim != 2 or X.dtype.kind not in "fiub":
@@ -71,10 +73,10 @@ def _dataset(data: Any, names: set[Any], dim: str, axes: Sequence[str]) -> xr.Da
                 "points must be a Dataset, a DataFrame, a mapping, an array of shape (n, d) or a fitted estimator, got "
                 f"{type(data).__name__} of shape {X.shape}"
             )
-        table = {axes[k] if k < len(axes) else f"x{k}": X[:, k] for k in range(X.shape[1])}
+        return xr.Dataset({axes[k] if k < len(axes) else f"x{k}": (dim, X[:, k]) for k in range(X.shape[1])})
     index = getattr(getattr(data, "index", None), "name", None)
     dim = index if isinstance(index, str) else "cluster" if "cluster" in table else dim
-    columns = {name: (dim, table[name]) for name in table if name in names}
+    columns = {name: (dim, *table.variable(name)) for name in table if name in names}
     return xr.Dataset(columns, attrs=dict(getattr(data, "attrs", {})))
 
 

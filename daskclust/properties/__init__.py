@@ -12,7 +12,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.data.columns import numbers_of
-from daskclust.core.data.inputs import dataset_of
+from daskclust.core.data.inputs import check_one_dimension, dataset_of
 from daskclust.core.data.quote import repeated
 from daskclust.core.data.units import common, converted
 from daskclust.core.device.arrays import keeping_device
@@ -171,6 +171,7 @@ def _inputs(ds: xr.Dataset, labels: Any, weight: str | None, names: tuple[str, .
         if role in ds:
             arrays[role] = ds[role].data
     arrays |= {f"[{name}]": variable(ds, name, "coords").data for name in names}
+    check_one_dimension(ds, [*names, *([] if weight is None else [weight])])
     return checked(arrays, first.shape, {"layer": numbers_of})
 
 

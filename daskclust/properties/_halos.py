@@ -13,7 +13,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.data.checks import check_positive
-from daskclust.core.data.inputs import dataset_of
+from daskclust.core.data.inputs import check_one_dimension, dataset_of
 from daskclust.core.data.units import BOX, box_in, common, converted
 from daskclust.core.device.arrays import device_of, keeping_device
 
@@ -148,6 +148,7 @@ def halo_table(
     arrays = {
         role: variable(ds, name, "mass" if role == "mass" else "velocities").data for role, name in sources.items()
     }
+    check_one_dimension(ds, list(sources.values()))
     arrays = checked({"labels": label_values(ds, labels), **arrays}, ds["x"].shape, {})
     arrays |= {role: converted(arrays[role], by) for role, by in ratios.items()}
     if _lazy.is_lazy(arrays):

@@ -185,7 +185,7 @@ def test_coordinates_that_are_wrong(name: str, first: tuple[float, ...]) -> None
         method(*first, coordinates="x")
     with pytest.raises(ValueError, match="no column 'q'"):
         method(*first, coordinates=("x", "q"))
-    with pytest.raises(ValueError, match="one common dimension"):
+    with pytest.raises(ValueError, match="points must be along one dimension"):
         method(*first, coordinates=("x", "run"))
     with pytest.raises(ValueError, match="the Dataset has no variable x, but"):
         getattr(ds.drop_vars("x").clust, name)(*first)

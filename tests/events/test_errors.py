@@ -98,7 +98,7 @@ def test_datasets_with_more_dimensions():
     np.testing.assert_array_equal(
         EventBuilder(100.0).fit(ds.assign(image=(("a", "b"), np.ones((2, 3))))).labels_, WANTED
     )
-    with pytest.raises(ValueError, match=r"toa must have one dimension, got shape \(90, 2\)"):
+    with pytest.raises(ValueError, match=r"points must be along one dimension.* toa \(hit, edge\)"):
         EventBuilder(100.0).fit(ds.assign(toa=(("hit", "edge"), np.zeros((90, 2)))))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from daskclust.core.data.foreign import arrow_series, comes_from, gives_arrow, separated
 from daskclust.core.data.nested import flat, is_awkward
 from daskclust.core.device.arrays import device_of, is_cuda, is_dask, library, taken_over, to_host
 
@@ -164,19 +165,29 @@ def _block(block: Any, name: str, kind: Kind, dtype: Any, block_info: Any = None
 
 
 def plain(name: str, values: Any) -> Any:
-    """Return what pandas, xarray, dask DataFrames and lists hold as arrays of numpy, cupy or dask."""
-    if library(values) == "xarray":
+    """Return what data frames of any library, xarray and lists hold as arrays of numpy, cupy or dask.
+
+    Numbers that carry a unit are taken as they are: who compares them with others asks `unit_of` before.
+    """
+    if type(values) is np.ndarray:
+        return values
+    if comes_from(values, "xarray"):
         values = values.data
     if is_awkward(values):
         return flat(values, name)
-    if library(values) == "pandas":
+    if comes_from(values, "pandas"):
         return _of_series(name, values)
     if library(values) == "dask" and hasattr(values, "to_dask_array"):
         return of_dask_series(name, values, lengths_of(values))
+    if library(values) == "dask_array":
+        raise TypeError(f"{name} is an array of dask-array, which is not taken; give one of dask.array")
     if is_dask(values) and isinstance(values._meta, np.ma.MaskedArray):
         return column(name, values)
+    values, _ = separated(name, values)
     if is_cuda(values):
         return taken_over(values)
+    if gives_arrow(values):
+        return _of_series(name, arrow_series(values))
     return values if is_dask(values) else np.asarray(_unmasked(name, values))
 
 

@@ -14,9 +14,10 @@ import numpy as np
 
 from daskclust.core.data.checks import check_length
 from daskclust.core.data.columns import Kind, column, coordinate, lengths_of, of_dask_series, plain, reals
+from daskclust.core.data.foreign import arrow_table, comes_from, gives_arrow, separated, unit_of
 from daskclust.core.data.groups import group_number
 from daskclust.core.data.nested import Nesting, flatten, is_awkward
-from daskclust.core.data.units import HITS, common, converted, hit_column
+from daskclust.core.data.units import HITS, common, converted, in_unit
 from daskclust.core.device.arrays import device_of, here, is_cuda, is_dask, library, to_host
 
 LAYER = ("layer",)
@@ -45,11 +46,16 @@ class Table(Mapping[str, Any]):
             raise ValueError(f"there are several columns {twice!r}; rename all but one of them")
 
     def __getitem__(self, name: str) -> Any:
-        return plain(name, self.raw(name))
+        return plain(name, self._column(self._names[name]))
 
-    def raw(self, name: str) -> Any:
-        """Return a column as the user gave it: a Series, a DataArray, an array."""
-        return self._column(self._names[name])
+    def unit(self, name: str) -> Any:
+        """Return the unit of a column, None without one."""
+        return unit_of(name, self._column(self._names[name]))
+
+    def variable(self, name: str) -> tuple[Any, dict[str, Any]]:
+        """Return a column and its attributes in a Dataset."""
+        unit = self.unit(name)
+        return self[name], {} if unit is None else {"units": str(unit)}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -67,34 +73,61 @@ class Table(Mapping[str, Any]):
 
 
 def table_of(data: Any) -> Table | None:
-    """Return the columns of a Dataset, a DataFrame, a mapping, records or a structured array; None without names."""
-    kind = library(data)
+    """Return the columns of a Dataset, a data frame of any library, a mapping or records; None without names."""
+    if type(data) is np.ndarray and not data.dtype.names:
+        return None
     if is_awkward(data):
         data, _ = flatten(data)
-    if kind == "xarray" and hasattr(data, "data_vars"):
+    if _is_dataset(data):
         return Table(list(data.variables), lambda name: data[name])
-    if kind == "pandas" and hasattr(data, "columns"):
-        return Table(list(data.columns), lambda name: data[name])
-    if kind == "dask" and hasattr(data, "columns"):
+    if library(data) == "dask" and hasattr(data, "columns"):
         lengths = functools.cache(lambda: lengths_of(data))
         return Table(list(data.columns), lambda name: of_dask_series(str(name), data[name], lengths()))
+    if comes_from(data, "pandas") and hasattr(data, "columns"):
+        return Table(list(data.columns), lambda name: data[name])
+    if comes_from(data, "pandas", "xarray", "dask", "scipy"):  # one column, or a matrix
+        return None
     if isinstance(data, Mapping):
         return Table(list(data), lambda name: data[name])
     if getattr(getattr(data, "dtype", None), "names", None):
         return Table(data.dtype.names, lambda name: data[name])
+    if gives_arrow(data):
+        table = arrow_table(data)
+        return None if table is None else Table(table.column_names, table.column)
+    if hasattr(data, "keys") and hasattr(data, "__getitem__"):
+        return Table(list(data.keys()), lambda name: data[name])
+    if hasattr(type(data), "columns"):
+        raise TypeError(
+            f"the columns of a {type(data).__module__}.{type(data).__name__} cannot be read by name; give a "
+            "pandas.DataFrame, a polars.DataFrame or a pyarrow.Table of them (.collect(), .to_pandas())"
+        )
     return None
+
+
+def _is_dataset(data: Any) -> bool:
+    """Return whether data are a Dataset of xarray."""
+    return hasattr(data, "data_vars") and comes_from(data, "xarray")
 
 
 def dataset_of(data: Any) -> Any:
     """Return a Dataset as it is, and named columns of anything else as one with the dimension ``point``."""
-    if library(data) == "xarray" and hasattr(data, "data_vars"):
-        return data
+    if _is_dataset(data):
+        return with_units_told(data)
     table = table_of(data)
     if table is None:
         raise TypeError(f"points must be a Dataset, a DataFrame or a mapping with named columns, got {type(data)!r}")
     import xarray as xr
 
-    return xr.Dataset({name: ("point", values) for name, values in table.items()})
+    variables = {name: table.variable(name) for name in table}
+    return xr.Dataset({name: ("point", values, attrs) for name, (values, attrs) in variables.items()})
+
+
+def with_units_told(ds: Any) -> Any:
+    """Return a Dataset whose variables have their units in attributes, where libraries of units are in use."""
+    carried = {name: unit_of(str(name), each) for name, each in ds.variables.items() if "units" not in each.attrs}
+    given = {name: separated(str(name), ds[name].data) for name, unit in carried.items() if unit is not None}
+    units = {name: (ds[name].dims, values, {**ds[name].attrs, "units": unit}) for name, (values, unit) in given.items()}
+    return ds.assign(units) if units else ds
 
 
 def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequence[str] | None = None) -> Points:
@@ -109,25 +142,27 @@ def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequenc
     table = table_of(data)
     if table is not None:
         axes = _coordinate_names(list(table), not_coordinates, coordinates)
+        if _is_dataset(data):
+            table = _along_points(data, table, axes, not_coordinates)
         return _points_of(data, table, axes)
     if library(data) == "dask" and not is_dask(data):
         raise TypeError(f"X must be an array, a DataFrame or an xarray.Dataset, got {type(data)!r}")
     X = data if library(data) == "scipy" else column("X", data, reals)
-    return Points(X, tuple(range(X.shape[1])) if len(X.shape) == 2 else (), {})
+    axes = tuple(range(X.shape[1])) if len(X.shape) == 2 else ()
+    unit = separated("X", data)[1]
+    return Points(X, axes, {}, units={} if unit is None else dict.fromkeys(axes, unit))
 
 
 def _points_of(data: Any, table: Table, axes: list[str]) -> Points:
     """Return the coordinates in a table, all in the unit of the first, and its other columns."""
-    if library(data) == "xarray":
-        table = _along_points(data, table, axes)
-    may_tell = library(data) == "xarray" or isinstance(data, Mapping)  # columns may be DataArrays
-    told = {name: getattr(table.raw(name), "attrs", {}).get("units") for name in table if may_tell}
+    told = {} if comes_from(data, "pandas", "dask") else {name: table.unit(name) for name in table}
     unit, ratios = common({name: told.get(name) for name in axes}, getattr(data, "attrs", {}).get("hubble"))
     columns = [converted(column(name, table[name], coordinate), ratios[name]) for name in axes]
     units = {name: str(each) for name, each in (told | dict.fromkeys(axes, unit)).items() if each is not None}
     others = table.keep([name for name in table if name not in axes])
     X = column("X", stack(axes, columns), reals)
-    return Points(X, tuple(table.as_given(axes)), others, hasattr(data, "columns"), units=units)
+    is_frame = hasattr(data, "columns") or gives_arrow(data)
+    return Points(X, tuple(table.as_given(axes)), others, is_frame, units=units)
 
 
 def _coordinate_names(names: list[str], not_coordinates: Sequence[str], asked: Sequence[str] | None) -> list[str]:
@@ -144,12 +179,25 @@ def _coordinate_names(names: list[str], not_coordinates: Sequence[str], asked: S
     return found
 
 
-def _along_points(dataset: Any, table: Table, axes: list[str]) -> Table:
-    """Return the variables of a Dataset that have the dimension of its coordinates."""
-    first = dataset[axes[0]]
-    if first.ndim != 1:
-        raise ValueError(f"the Dataset has no one-dimensional coordinate variable x; its variables are {list(table)}")
-    return table.keep([name for name in table if dataset[name].dims == first.dims or name in axes])
+def _along_points(dataset: Any, table: Table, axes: list[str], roles: Sequence[str]) -> Table:
+    """Return the variables of a Dataset that have the dimension of its coordinates.
+
+    What would be a weight or a layer, by its name, must have it, too, unless it is one number.
+    """
+    check_one_dimension(dataset, [*axes, *(name for name in roles if name in table and dataset[name].ndim)])
+    return table.keep([name for name in table if dataset[name].dims == dataset[axes[0]].dims])
+
+
+def check_one_dimension(dataset: Any, names: Sequence[str]) -> None:
+    """Refuse variables of a Dataset that are not along one dimension, the same for all: they are no list of points."""
+    dims = {name: dataset[name].dims for name in names}
+    if len(set(dims.values())) > 1 or any(len(each) != 1 for each in dims.values()):
+        along = ", ".join(f"{name} ({', '.join(map(str, each))})" for name, each in dims.items())
+        every = list(dict.fromkeys(str(dim) for each in dims.values() for dim in each))
+        raise ValueError(
+            f"points must be along one dimension, and the variables of the Dataset are {along}; make a list of points "
+            f"first, e.g. ds.stack(point={every}).reset_index('point')"
+        )
 
 
 def stack(names: Sequence[str], arrays: Sequence[Any], kind: Kind = coordinate) -> Any:
@@ -215,7 +263,7 @@ def _joined(event: Any, layer: Any) -> Any:
 
 def columns_of(data: Any, names: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
     """Return named columns (n,) of what a user gives."""
-    if library(data) == "xarray" and not hasattr(data, "data_vars"):
+    if comes_from(data, "xarray") and not _is_dataset(data):
         data = data.data
     if is_awkward(data):
         data, _ = flatten(data)
@@ -225,9 +273,11 @@ def columns_of(data: Any, names: Sequence[str], optional: Sequence[str] = ()) ->
         if missing:
             there = ", ".join(table) or "none"
             raise ValueError(f"there is no column {missing[0]!r}; needed are {', '.join(names)}, there are {there}")
-        given = {name: table.raw(name) for name in (*names, *optional) if name in table}
-        given |= {name: hit_column(given[name], name) for name in HITS if library(given.get(name)) == "xarray"}
-        return {name: plain(name, values) for name, values in given.items()}
+        given = [name for name in (*names, *optional) if name in table]
+        if _is_dataset(data):
+            check_one_dimension(data, [name for name in given if name in names or data[name].ndim])
+        units = {name: table.unit(name) for name in given if name in HITS}
+        return {name: in_unit(name, table[name], units.get(name), HITS.get(name)) for name in given}
     array = plain("hits", data) if getattr(data, "ndim", 0) == 2 or isinstance(data, list | tuple) else None
     if array is None:
         raise TypeError(

@@ -1,0 +1,84 @@
+"""Columns of libraries that are imported nowhere here: tables by Arrow's interface, and the units that arrays carry."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+_UNITS = {"astropy": "unit", "unyt": "units", "pint": "units"}  # the attribute of arrays that has theirs
+
+
+def comes_from(thing: Any, *packages: str) -> bool:
+    """Return whether an object's class, or one of its bases, is of one of the packages."""
+    return any(base.__module__.partition(".")[0] in packages for base in type(thing).__mro__)
+
+
+def gives_arrow(data: Any) -> bool:
+    """Return whether an object hands its columns over by Arrow's interface, or by that of data frames."""
+    return any(hasattr(data, name) for name in ("__arrow_c_stream__", "__arrow_c_array__", "__dataframe__"))
+
+
+def arrow_table(data: Any) -> Any:
+    """Return a table of any library as one of pyarrow's; None for a single column, which has no names."""
+    import pyarrow as pa
+
+    if not hasattr(data, "__arrow_c_stream__") and not hasattr(data, "__arrow_c_array__"):
+        from pyarrow.interchange import from_dataframe
+
+        return from_dataframe(data)
+    try:
+        return pa.table(data)
+    except (TypeError, ValueError):  # a single column
+        return None
+
+
+def arrow_series(values: Any) -> Any:
+    """Return a column of any library as a Series of pandas; numbers have Arrow's type, which tells what is missing."""
+    import pandas as pd
+    import pyarrow as pa
+
+    column = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.chunked_array(values)
+    return column.to_pandas(types_mapper=pd.ArrowDtype if pa.types.is_primitive(column.type) else None)
+
+
+def separated(name: str, values: Any) -> tuple[Any, str | None]:
+    """Return the numbers of an array of astropy, unyt or pint and its unit; others as they are, and None.
+
+    An array of another class with a unit is refused: what the unit means is not known.
+    """
+    package = next((each for each in _UNITS if each in sys.modules and comes_from(values, each)), None)
+    if package is None:
+        unit = getattr(values, "unit", getattr(values, "units", None)) if isinstance(values, np.ndarray) else None
+        if unit is not None and not isinstance(values, np.recarray):
+            raise TypeError(
+                f"{name} has the unit {str(unit)!r} in a {type(values).__name__}, whose units are not read; give its "
+                f"numbers, and name the unit in attrs['units'] of a Dataset"
+            )
+        return values, None
+    unit = getattr(values, _UNITS[package], None)
+    if package == "pint":
+        values, unit = values.magnitude, f"{unit:~}"
+    elif hasattr(values, "unmasked"):  # astropy's masked quantities
+        values = np.ma.MaskedArray(np.asarray(values.unmasked), np.asarray(values.mask))
+    elif isinstance(values, np.ma.MaskedArray):
+        values = np.ma.MaskedArray(np.asarray(values.data), values.mask)
+    elif hasattr(values, "__dask_graph__"):
+        raise TypeError(
+            f"{name} is a dask array of a class of {package}; divide it by its unit, and name that in attrs"
+        )
+    else:
+        values = np.asarray(values)
+    return values, None if unit is None else str(unit).replace(" / littleh", "/h") or "1"
+
+
+def unit_of(name: str, values: Any) -> Any:
+    """Return the unit of a column: what its attributes name, or what its array carries; None without one."""
+    if comes_from(values, "pandas", "dask"):
+        return None
+    told = getattr(values, "attrs", {}).get("units")
+    if told is None and comes_from(values, "xarray"):
+        # the data of a file are not read for this where no library of units is there
+        values = values.data if any(package in sys.modules for package in _UNITS) else None
+    return separated(name, values)[1] if told is None else told
