@@ -213,7 +213,9 @@ def point_height_correlation(Z1: npt.ArrayLike, Z2: npt.ArrayLike) -> float:
         raise ValueError(f"Z1 and Z2 must be of the same points, got {len(sides[0])} and {len(sides[1])}")
     if any(np.ptp(side) == 0 for side in sides):
         return float("nan")
-    return float(np.corrcoef(*(side / side.max() for side in sides))[0, 1])
+    a, b = (side / side.max() - (side / side.max()).mean() for side in sides)
+    # Sums of products, not a matrix product: its last bit depends on which side is the first.
+    return float((a * b).sum() / np.sqrt((a * a).sum() * (b * b).sum()))
 
 
 def _shares(

@@ -27,6 +27,20 @@ settings.register_profile("long", settings.get_profile("quick"), max_examples=10
 settings.load_profile(lanes.in_long_lane("long", otherwise="quick"))
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Show what libraries deprecate, instead of failing; with pinned versions, as in `.ci/run`, it is an error.
+
+    In `.ci/run`, what daskclust itself uses of the newest versions of libraries may not be deprecated either.
+    """
+    in_ci, newest = os.environ.get("CI") == "true", os.environ.get("DASKCLUST_VERSIONS") == "newest"
+    if in_ci and not newest:
+        return
+    for category in ("DeprecationWarning", "FutureWarning", "PendingDeprecationWarning"):
+        config.addinivalue_line("filterwarnings", f"default::{category}")
+        if in_ci:
+            config.addinivalue_line("filterwarnings", f"error::{category}:daskclust")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """Let no kernel be compiled or loaded while tests are collected: each process would do it for all tests."""

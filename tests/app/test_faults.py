@@ -20,7 +20,10 @@ from daskclust.app.views.table import Table
 @pytest.fixture(autouse=True)
 def no_fault_of_ours(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     yield
-    assert not caplog.get_records("call")
+    # distributed tells of a busy machine: that is no fault of the explorer
+    assert not [
+        each for each in caplog.get_records("call") if each.name.split(".")[0] not in ("distributed", "tornado")
+    ]
 
 
 @pytest.mark.parametrize(("count", "apart"), [(1, 10.0), (2, 10.0), (3, 10.0), (2, 0.0), (5, 0.0)])

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 from app.page import Page, opened, serving
-from bokeh.document import Document
 from cases.explorer import DATA, written
-from panel.io import document as sending
 
 import daskclust.app
 import daskclust.app.page.served
@@ -161,18 +156,3 @@ def test_an_address_opens_the_same_view(browser: Any, address: str) -> None:
         page.until(note.is_visible)
         page.type("rhoc", "9")
         page.until(lambda: not note.is_visible())
-
-
-def test_messages_that_came_while_others_were_sent_do_not_wait() -> None:
-    sent: list[Any] = []
-
-    async def send(**parts: Any) -> None:
-        sent.append(parts)
-
-    connection = Mock(_socket=SimpleNamespace(send=send))
-    message = SimpleNamespace(header_json="{}", metadata_json="{}", content_json="{}", _buffers=[])
-    document = Document()
-    sending._WRITE_MSGS[document] = {connection: [message]}  # as Panel leaves them: nothing tells that they wait
-    asyncio.run(sending._dispatch_msgs(document))
-    assert len(sent) == 3
-    assert document not in sending._WRITE_MSGS
