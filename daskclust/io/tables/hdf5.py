@@ -1,4 +1,4 @@
-"""Columns of HDF5 files: datasets of one length in one group."""
+"""Columns of HDF5 files: datasets of one length in one group, or fields of a dataset of records."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import resource
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,24 +41,21 @@ def read_hdf5(path: str, group: str | None, naming: Naming, chunks: int | None) 
             attrs = {**plain_attrs(file.attrs), **plain_attrs(file[where].attrs)}
         naming = naming.settle(list(places), attrs.get("field"))
         chosen = naming.choose(list(places), named=True)
-        members = {ours: f"{where.rstrip('/')}/{places[name][0]}" for name, ours in chosen.items()}
         dtypes, rows, units, own = {}, {}, {}, None
         for name, ours in chosen.items():
             with reading(path, "HDF5"):
-                dataset = file[members[ours]]
+                dataset = file[places[name].member]
                 unit = plain_attrs(dataset.attrs).get("units")
                 own = dataset.chunks
-            remedy, axis = naming.without(name), places[name][1]
-            dtypes[ours], rows[ours] = _check_column(dataset, members[ours], path, remedy, axis)
+            dtypes[ours], rows[ours] = _check_column(dataset, places[name], path, naming.without(name))
             if unit is not None:
                 units[ours] = str(unit[0] if isinstance(unit, list) and len(unit) == 1 else unit)
     check_lengths(rows, path)
     sizes = None if chunks is None else chunk_sizes(chunks, [(max(rows.values(), default=0), own and own[0])])
     here = os.path.abspath(path)
-    axes = {ours: places[name][1] for name, ours in chosen.items()}
     columns = {
-        ours: rows_in(partial(read_dataset, here, member, axis=axes[ours]), [here], (rows[ours],), dtypes[ours], sizes)
-        for ours, member in members.items()
+        ours: rows_in(partial(_read_column, here, places[name]), [here], (rows[ours],), dtypes[ours], sizes)
+        for name, ours in chosen.items()
     }
     return Table(columns, naming, units, attrs)
 
@@ -71,11 +68,13 @@ def open_hdf5(path: str) -> Any:
 
 
 def _groups(file: Any) -> list[str]:
-    """Return the names of all groups that have columns."""
+    """Return the names of all groups that have columns, and of datasets of records."""
     dataset, with_columns = import_h5py().Dataset, dict[str, None]()
 
     def visit(name: str, entry: Any) -> None:
-        if isinstance(entry, dataset) and (_has_axes(entry) or (entry.ndim == 1 and entry.dtype.kind in "fiub")):
+        if isinstance(entry, dataset) and entry.ndim == 1 and entry.dtype.names:
+            with_columns[f"/{name}"] = None
+        elif isinstance(entry, dataset) and (_has_axes(entry) or (entry.ndim == 1 and entry.dtype.kind in "fiub")):
             with_columns["/" + name.rpartition("/")[0]] = None
 
     file.visititems(visit)  # follows no links out of the file, and nothing twice
@@ -108,17 +107,34 @@ def datasets_in(group: Any) -> list[str]:
 
 def _has_axes(dataset: Any) -> bool:
     """Return whether a dataset has vectors of 2 or 3 coordinates, such as positions of shape (n, 3)."""
-    return dataset.ndim == 2 and dataset.shape[1] in (2, 3) and dataset.dtype.kind in "fiu"
+    return dataset.ndim == 2 and _are_axes(dataset.dtype, dataset.shape[1:])
 
 
-def _columns_in(group: Any) -> dict[str, tuple[str, int | None]]:
-    """Return columns of a group with their datasets; ``pos`` of shape (n, 3) has ``pos_x``, ``pos_y`` and ``pos_z``."""
-    columns: dict[str, tuple[str, int | None]] = {}
-    for name in datasets_in(group):
-        if _has_axes(group[name]):
-            columns.update({f"{name}_{'xyz'[k]}": (name, k) for k in range(group[name].shape[1])})
+def _are_axes(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:
+    return shape in ((2,), (3,)) and dtype.kind in "fiu"
+
+
+class _Place(NamedTuple):
+    """Where a column is: a dataset, perhaps a field of its records, and perhaps one axis of vectors."""
+
+    member: str
+    field: str | None = None
+    axis: int | None = None
+
+
+def _columns_in(group: Any) -> dict[str, _Place]:
+    """Return the columns of a group or of records; ``pos`` of shape (n, 3) has ``pos_x``, ``pos_y`` and ``pos_z``."""
+    if isinstance(group, import_h5py().Dataset):
+        found = {name: (_Place(group.name, name), group.dtype[name]) for name in group.dtype.names}
+    else:
+        members = ((name, group[name]) for name in datasets_in(group))
+        found = {name: (_Place(each.name), np.dtype((each.dtype, (each.shape or ())[1:]))) for name, each in members}
+    columns: dict[str, _Place] = {}
+    for name, (place, dtype) in found.items():
+        if _are_axes(dtype.base, dtype.shape):
+            columns.update({f"{name}_{'xyz'[k]}": place._replace(axis=k) for k in range(dtype.shape[0])})
         else:
-            columns[name] = (name, None)
+            columns[name] = place
     return columns
 
 
@@ -130,11 +146,15 @@ def inside(group: Any, name: str, kind: type) -> Any:
     return found if isinstance(found, kind) else None
 
 
-def _check_column(dataset: Any, name: str, path: str, remedy: str, axis: int | None) -> tuple[np.dtype[Any], int]:
+def _check_column(dataset: Any, place: _Place, path: str, remedy: str) -> tuple[np.dtype[Any], int]:
     """Return type and length of a dataset, if it is a column whose numbers are in the file."""
+    name = place.member
     with reading(path, "HDF5"):
         shape, dtype = dataset.shape, dataset.dtype
-    if shape is None or len(shape) != (1 if axis is None else 2) or dtype.kind not in "fiub":
+    if place.field is not None:
+        name, dtype = f"{name}[{place.field}]", dtype[place.field]
+        shape, dtype = shape + dtype.shape, dtype.base
+    if shape is None or len(shape) != (1 if place.axis is None else 2) or dtype.kind not in "fiub":
         raise ValueError(
             f"dataset {short(name, 100)} of {path} has shape {shape} and dtype {short(dtype)}, which is no column; "
             + remedy
@@ -161,11 +181,20 @@ def check_stored(dataset: Any, name: str, path: str, remedy: str) -> None:
         )
 
 
-def read_dataset(path: str, member: str, start: int, stop: int, *, axis: int | None = None) -> npt.NDArray[Any]:
-    """Return rows start to stop of one dataset of a file, which may have more dimensions, or of one of its axes."""
-    rows = slice(start, stop)
+def read_dataset(path: str, member: str, start: int, stop: int) -> npt.NDArray[Any]:
+    """Return rows start to stop of one dataset of a file, which may have more dimensions."""
+    return _read_column(path, _Place(member), start, stop)
+
+
+def _read_column(path: str, place: _Place, start: int, stop: int) -> npt.NDArray[Any]:
+    """Return rows start to stop of a column."""
+    rows, member = slice(start, stop), place.member
     with open_hdf5(path) as file, reading(path, "HDF5", f"rows {start} to {stop - 1} of {member}, counted from 0"):
-        array: npt.NDArray[Any] = file[member][rows if axis is None else (rows, axis)]
+        if place.field is None:
+            array: npt.NDArray[Any] = file[member][rows if place.axis is None else (rows, place.axis)]
+        else:
+            array = file[member][place.field, rows]
+            array = array if place.axis is None else array[:, place.axis]
     return native(array)
 
 

@@ -117,13 +117,30 @@ def test_other_files_are_not_read(tmp_path: Path) -> None:
 def test_files_without_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "run.h5"
     with h5py.File(path, "w") as file:
-        file["table"] = np.zeros(3, dtype=[("x", "f8")])
+        file["text"] = np.array([b"x"])
     refused("has no dataset of one dimension with numbers", path)
     with pytest.raises(FileNotFoundError, match=r"no such file: .*none\.h5"):
         read_hits(tmp_path / "none.h5:group")
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(ImportError, match=r'pip install "daskclust\[io\]"'):
         read_hits(path)
+
+
+@pytest.mark.parametrize("name", ["hits", "run/hits/table"])
+@pytest.mark.parametrize("chunks", [None, 2])
+def test_records_are_a_table(tmp_path: Path, name: str, chunks: int | None) -> None:
+    rows = np.zeros(5, [("pos", "f8", 3), ("mass", ">f4"), ("id", "u2"), ("name", "S3")])
+    rows["pos"], rows["mass"], rows["id"] = np.arange(15.0).reshape(5, 3), np.arange(5), np.arange(5)
+    path = tmp_path / "halos.h5"
+    with h5py.File(path, "w") as file:
+        file[name] = rows
+        file[name].attrs["run"] = 7
+    found = read_hits(path, field="particles", chunks=chunks, columns={"name": None})
+    assert np.array_equal(np.stack([found[axis] for axis in "xyz"], axis=1), rows["pos"])
+    assert np.array_equal(found["mass"], rows["mass"])
+    assert found.attrs["run"] == 7
+    with pytest.raises(ValueError, match=r"\[name\] .* is no column"):
+        read_hits(path, field="particles")
 
 
 def test_vectors_are_columns_of_their_axes(tmp_path: Path) -> None:
