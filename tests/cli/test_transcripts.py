@@ -59,7 +59,6 @@ def test_the_page_has_every_command(transcripts):
 @pytest.mark.slow
 @pytest.mark.usefixtures("folder")
 def test_commands_print_what_the_page_shows(transcripts, folder):
-    pytest.importorskip("flowio")
     wrong = {}
     for line, text in blocks().items():
         if line == "daskclust demo":

@@ -1,13 +1,15 @@
-"""FCS files: keywords, and the scaling of values, by flowio; the numbers of any rows by NumPy."""
+"""FCS files: where the events are, and what their numbers mean, by the standards 2.0 to 3.2."""
 
 from __future__ import annotations
 
+import logging
 import math
-import mmap
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,19 +17,36 @@ import numpy.typing as npt
 import pandas as pd
 
 from daskclust.core.data.checks import check_whole
-from daskclust.core.data.files import import_library, reading
-from daskclust.core.data.quote import quoted, repeated
+from daskclust.core.data.files import reading
+from daskclust.core.data.quote import listed, quoted, repeated
+from daskclust.io.cytometry.keywords import HEADER_BYTES, Keywords, place_of, read_keywords
 from daskclust.io.cytometry.transform import Preparation
 from daskclust.io.lazy import rows_in
 
-import_flowio = partial(import_library, "flowio", "FCS files")
-
-VERSIONS = ("2.0", "3.0", "3.1")
+logger = logging.getLogger(__name__)
 
 _CONVERT = "convert it with the program that wrote it"
-_HEADER_BYTES = 58
-_WIDTHS = {"I": (8, 16, 32, 64), "F": (32,), "D": (64,)}
-_ORDERS = {"1,2,3,4": "<", "1,2": "<", "1,2,3,4,5,6,7,8": "<", "4,3,2,1": ">", "2,1": ">", "8,7,6,5,4,3,2,1": ">"}
+_WIDTHS = {"I": range(1, 65), "F": (32,), "D": (64,)}
+
+
+@dataclass(frozen=True, slots=True)
+class FcsChannel:
+    """How the numbers of a channel are stored, and what they mean."""
+
+    kind: str  # NumPy's name of a type that holds them, without the byte order
+    bits: int  # in the file
+    mask: int  # the bits that count, of whole numbers; 0 for all
+    decades: float  # of a logarithmic amplifier, 0 of a linear one
+    span: float  # $PnR
+    factor: float  # what a logarithmic amplifier gives for 0; the step of time
+    gain: float
+
+    def linear(self, stored: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """Return values before the amplifier, from those of the file."""
+        values = (stored & stored.dtype.type(self.mask) if self.mask else stored).astype(np.float64)
+        if self.decades:
+            values = 10.0 ** (self.decades * values / self.span)
+        return values * self.factor / self.gain
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +54,15 @@ class FcsLayout:
     """Where the events of one data set are, and what they mean."""
 
     path: str
-    offset: int  # byte where the data set begins
     start: int  # byte where its first event begins
     rows: int
     version: str
-    formats: tuple[str, ...]  # NumPy's names of the types of the channels, with the byte order
-    masks: tuple[int, ...]  # the bits that count, of whole numbers; 0 for all
+    order: str  # of bytes: "<", ">", or which one comes when, as "3412"
+    channels: tuple[FcsChannel, ...]
     detectors: tuple[str, ...]  # $PnN
     markers: tuple[str, ...]  # $PnS, "" where there is none
     text: Mapping[str, str]  # keywords in lower case, without $
+    notes: tuple[str, ...]  # what is read in another way than it is written
 
     @property
     def names(self) -> list[tuple[str, ...]]:
@@ -59,7 +78,7 @@ class FcsLayout:
 
 def events_of(layout: FcsLayout, preparation: Preparation, chosen: Sequence[int], chunks: int | None) -> Any:
     """Return chosen channels, prepared, of all events: float32 where the whole file has these, else float64."""
-    is_small = all(kind[1:] == "f4" for kind in layout.formats)
+    is_small = all(channel.kind == "f4" for channel in layout.channels)
     dtype = np.dtype(np.float32 if is_small else np.float64)
     there = replace(layout, path=os.path.abspath(layout.path))
     read = partial(_read_events, there, preparation, tuple(chosen), dtype)
@@ -71,21 +90,37 @@ def _read_events(
     layout: FcsLayout, preparation: Preparation, chosen: tuple[int, ...], dtype: np.dtype[Any], start: int, stop: int
 ) -> npt.NDArray[Any]:
     """Return events start to stop."""
-    row = np.dtype([(str(k), kind) for k, kind in enumerate(layout.formats)])
-    stored = np.fromfile(layout.path, row, stop - start, offset=layout.start + start * row.itemsize)
-    flow = _keywords(layout.path, layout.offset)  # flowio's own objects cannot be sent to a worker
-    flow.events = np.empty((len(stored), len(layout.formats)))
-    for k, mask in enumerate(layout.masks):
-        values = stored[str(k)]
-        flow.events[:, k] = values & values.dtype.type(mask) if mask else values
-    columns = np.ascontiguousarray(flow.as_array().T)
+    columns = np.array([c.linear(x) for c, x in zip(layout.channels, _stored(layout, start, stop), strict=True)])
     preparation.apply(columns)
     return np.ascontiguousarray(columns[list(chosen)].T, dtype)
 
 
-def is_fcs(path: str) -> bool:
-    """Return whether a file begins as FCS files do."""
+def _stored(layout: FcsLayout, start: int, stop: int) -> list[npt.NDArray[Any]]:
+    """Return the numbers of each channel as they are in the file, of events start to stop."""
+    row_bits, order = sum(channel.bits for channel in layout.channels), layout.order
+    (first, skipped), end = divmod(start * row_bits, 8), -(-stop * row_bits // 8)
+    raw = np.fromfile(layout.path, np.uint8, end - first, offset=layout.start + first)
+    if order not in "<>":  # as a PDP-11 has it; each number has 4 bytes
+        raw, order = raw[: len(raw) // 4 * 4].reshape(-1, 4)[:, np.argsort([*order])].ravel(), "<"
+    row = np.dtype([(str(k), order + channel.kind) for k, channel in enumerate(layout.channels)])
+    if 8 * row.itemsize == row_bits:
+        rows = raw[: len(raw) // row.itemsize * row.itemsize].view(row)
+        return [rows[name] for name in row.names or ()]
+    high = "big" if order == ">" else "little"
+    bits = np.unpackbits(raw, bitorder=high)[skipped:][: (stop - start) * row_bits]
+    bits, place, stored = bits[: len(bits) // row_bits * row_bits].reshape(-1, row_bits), 0, []
+    for k, channel in enumerate(layout.channels):
+        wide = np.zeros((len(bits), 8 * row[k].itemsize), np.uint8)
+        within = slice(-channel.bits, None) if order == ">" else slice(channel.bits)
+        wide[:, within] = bits[:, place : (place := place + channel.bits)]
+        stored.append(np.packbits(wide, 1, high).view(row[k])[:, 0])
+    return stored
+
+
+def is_fcs(path: str, offset: int = 0) -> bool:
+    """Return whether a file, or a data set at a byte of it, begins as FCS files do."""
     with open(path, "rb") as stream:
+        stream.seek(offset)
         return stream.read(3) == b"FCS"
 
 
@@ -93,112 +128,142 @@ def read_layout(path: str, data_set: int | None) -> FcsLayout:
     """Return the layout of one data set of an FCS file, by its number from 0; None where there must be one only."""
     offset, wanted = 0, check_whole("data_set", 0 if data_set is None else data_set, 0)
     for number in range(wanted + 1):
-        flow = _keywords(path, offset)
-        following = int(flow.text.get("nextdata", 0))
-        if data_set is None and following:
+        keywords = read_keywords(path, offset)
+        following = place_of(keywords.text.get("nextdata", ""))
+        if data_set is None and following and is_fcs(path, following):
             raise ValueError(
                 f"{path} has several data sets ($NEXTDATA is {following}); choose one with data_set=0, 1 ..."
             )
         if number == wanted:
-            return _layout(path, offset, flow)
-        if following <= 0:
+            return _layout(path, offset, keywords, following)
+        if not following:
             break
         offset += following
     raise ValueError(f"{path} has {number + 1} data sets, counted from 0, got data_set={data_set}")
 
 
-def _keywords(path: str, offset: int) -> Any:
-    """Return what flowio reads of the keywords of the data set at a byte."""
-    flowio = import_flowio()
-    # Mapped, as it gives no more bytes than there are, whatever the file claims.
-    with open(path, "rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as memory:
-        head = memory[offset : offset + 6]
-        if head[:3] != b"FCS" or head[3:].decode("latin-1") not in VERSIONS:
-            raise ValueError(
-                f"{path} has {quoted(head)} at byte {offset}, where an FCS file of version "
-                f"{', '.join(VERSIONS)} must begin: it is damaged, or must be converted to one of these"
-            )
-        try:
-            with reading(path, "FCS", "keywords"):
-                return flowio.FlowData(memory, use_header_offsets=True, only_text=True, nextdata_offset=offset)
-        except ValueError as error:
-            if isinstance(error.__cause__, KeyError):
-                key = str(error.__cause__.args[0]).upper()
-                raise ValueError(f"{path} has no keyword ${key}; it is damaged: write it again") from error.__cause__
-            raise
-
-
-def _layout(path: str, offset: int, flow: Any) -> FcsLayout:
+def _layout(path: str, offset: int, keywords: Keywords, following: int) -> FcsLayout:
     """Return the layout of a data set, or say what in its keywords cannot be read."""
-    text, count = flow.text, flow.channel_count
-    if not 0 < count == len(flow.channels) or sorted(flow.channels) != list(range(1, count + 1)):
+    text, notes, version = keywords.text, keywords.notes, keywords.version
+    count, key = place_of(_told(path, text, "par")), "b" if version < "3.1" else "n"  # before 3.1 names may be missing
+    named, numbers = [entry for entry in text if re.fullmatch(rf"p\d+{key}", entry)], range(1, count + 1)
+    if not 0 < count <= len(named) or any(f"p{n}{key}" not in text for n in numbers):
         raise ValueError(
-            f"{path} claims {quoted(count)} channels ($PAR), and names {len(flow.channels)} ($PnN); it is damaged: "
-            "write it again"
+            f"{path} claims {count} channels ($PAR), and names {len(named)} ($Pn{key.upper()}); it is "
+            "damaged: write it again"
         )
-    kind, mode = (text.get(key, default).strip().upper() for key, default in (("datatype", ""), ("mode", "L")))
-    order = _ORDERS.get("".join(text.get("byteord", "").split()))
+    kinds = [text.get(f"p{n}datatype", text.get("datatype", "")).upper() for n in numbers]
+    unknown = [kind for kind in kinds if kind not in _WIDTHS]
+    mode, order = text.get("mode", "L").upper(), re.sub(r"[\s,]", "", text.get("byteord", ""))
+    is_mixed = version < "3.1" and sorted(order) == [*"1234"]
+    order = "<" if "12345678".startswith(order or "-") else ">" if "87654321".endswith(order or "-") else order
     for name, value, is_known, known in (
         ("MODE", mode, mode == "L", "L, a list of events"),
-        ("DATATYPE", kind, kind in _WIDTHS, "I (whole numbers), F or D (floats)"),
-        ("BYTEORD", text.get("byteord"), order is not None, " and ".join(_ORDERS)),
+        ("DATATYPE", "".join(unknown[:1]), not unknown, "I (whole numbers), F or D (floats)"),
+        (
+            "BYTEORD",
+            text.get("byteord"),
+            is_mixed or order in ("<", ">"),
+            "1,2,3,4 and 4,3,2,1, and others before FCS 3.1",
+        ),
     ):
         if not is_known:
             raise ValueError(f"{path} has ${name} {quoted(value)}; known: {known}: {_CONVERT}")
-    channels = [flow.channels[n] for n in range(1, count + 1)]
-    detectors = tuple(channel["pnn"].strip() for channel in channels)
-    if twice := repeated(detectors):
-        raise ValueError(f"{path} has several channels with the name ($PnN) {twice}; rename them in the file")
-    bits = [_bits(path, n, kind, channel, text) for n, channel in enumerate(channels, start=1)]
-    spans = [(math.ceil(channel["pnr"]) - 1).bit_length() if kind == "I" else 64 for channel in channels]
-    masks = tuple((1 << used) - 1 if used < of else 0 for used, of in zip(spans, bits, strict=True))
-    formats = tuple(f"{order}{'u' if kind == 'I' else 'f'}{of // 8}" for of in bits)
-    markers = tuple(channel["pns"].strip() for channel in channels)
-    start = offset + _first_byte(path, offset, flow, sum(bits) // 8)
-    return FcsLayout(path, offset, start, flow.event_count, flow.version, formats, masks, detectors, markers, text)
+    channels = [_channel(path, n, kind, text) for n, kind in zip(numbers, kinds, strict=True)]
+    wide = [replace(channel, bits=8 * int(channel.kind[1])) for channel in channels]
+    widths = [sum(channel.bits for channel in each) for each in (channels, wide)]
+    start, rows, row_bits = _events(path, offset, keywords, widths)
+    if row_bits != widths[0]:  # as Beckman Coulter's CXP writes: $PnB is 10, and they have 16
+        channels, notes = wide, [*notes, "numbers have whole bytes, by the length of DATA, and not the bits of $PnB"]
+    if order not in "<>" and any(channel.bits != 32 for channel in channels):
+        raise ValueError(f"{path} has $BYTEORD {quoted(text['byteord'])}, and not 32 bits everywhere: {_CONVERT}")
+    if following and not is_fcs(path, offset + following):
+        notes.append(f"no data set is at $NEXTDATA, byte {following}")
+    if any(text.get(f"p{n}n", "").lower() == "time" for n in numbers) and math.isnan(_float(text.get("timestep", ""))):
+        notes.append(f"$TIMESTEP is {quoted(text['timestep'])}: the clock has its own unit")
+    names = [text.get(f"p{n}n") or f"P{n}" for n in numbers]
+    if repeated(names):
+        notes.append(f"channels with the same name ($PnN) get their number, too: {listed(repeated(names))}")
+        names = [name if name not in names[:k] else f"{name} (P{k + 1})" for k, name in enumerate(names)]
+    for note in notes:
+        logger.warning("%s: %s", path, note)
+    if keywords.empty:
+        notes = [*notes, f"doubled delimiters are empty values of {listed(keywords.empty)}"]
+    markers = tuple(text.get(f"p{n}s", "") for n in numbers)
+    return FcsLayout(
+        path, offset + start, rows, version, order, tuple(channels), tuple(names), markers, text, tuple(notes)
+    )
 
 
-def _bits(path: str, n: int, kind: str, channel: Mapping[str, Any], text: Mapping[str, str]) -> int:
-    """Return the bits of a channel in the file, if they are known and its scale makes sense."""
-    bits = text.get(f"p{n}b", "").strip()
-    if bits not in map(str, _WIDTHS[kind]):
-        known = ", ".join(map(str, _WIDTHS[kind]))
-        raise ValueError(f"{path} has $P{n}B {quoted(bits)} with $DATATYPE {kind}; known: {known} bits: {_CONVERT}")
-    try:
-        step = float(text.get("timestep", "").strip() or 1)
-    except ValueError:
-        step = math.nan
-    (decades, offset), gain, span = channel["pne"], channel["png"], channel["pnr"]
-    scales = [decades, offset, gain]
-    scales += [span - 1] if decades > 0 or kind == "I" else []
-    scales += [abs(step)] if channel["pnn"].lower() == "time" else []
-    if not all(0 <= value < math.inf for value in scales):
-        scale = {key.upper(): text[key] for key in (f"p{n}e", f"p{n}g", f"p{n}r", "timestep") if key in text}
+def _told(path: str, text: Mapping[str, str], key: str) -> str:
+    """Return what a keyword has, if it is there."""
+    if key not in text:
+        raise ValueError(f"{path} has no keyword ${key.upper()}; it is damaged: write it again")
+    return text[key]
+
+
+def _channel(path: str, n: int, kind: str, text: Mapping[str, str]) -> FcsChannel:
+    """Return a channel, if its width is known and its scale makes sense.
+
+    $PnE and the bits of $PnR are of whole numbers only; $PnG is of linear amplifiers, and not of time.
+    """
+    bits, known = text.get(f"p{n}b", ""), _WIDTHS[kind]
+    if bits not in map(str, known):
+        raise ValueError(
+            f"{path} has $P{n}B {quoted(bits)} with $DATATYPE {kind}; known: "
+            f"{'1 to 64' if kind == 'I' else known[0]} bits: {_CONVERT}"
+        )
+    is_time, step = text.get(f"p{n}n", "").lower() == "time", _float(text.get("timestep", "")) or 1.0
+    gain, span = _float(text.get(f"p{n}g", "")) or 1.0, _float(_told(path, text, f"p{n}r"))
+    span = span if kind == "I" else 0.0
+    amplifier = [_float(f) for f in ((kind == "I" and text.get(f"p{n}e")) or "0,0").split(",")]
+    decades, at_zero = amplifier if len(amplifier) == 2 else (math.nan, math.nan)
+    if not all(0 <= value < math.inf for value in (decades, at_zero, gain, span - (decades > 0))):
+        scale = {key.upper(): text[key] for key in (f"p{n}e", f"p{n}g", f"p{n}r") if key in text}
         raise ValueError(
             f"{path} has the scale {scale} of channel {n}; expected finite numbers, none negative, and a range "
             "($PnR) of 1 or more: correct it in the file"
         )
-    return int(bits)
+    size = next(size for size in (1, 2, 4, 8) if 8 * size >= int(bits))
+    used = (math.ceil(span) - 1).bit_length() if span else 64
+    mask = (1 << used) - 1 if used < 8 * size else 0
+    factor = (at_zero or 1.0) if decades else step if is_time and math.isfinite(step) else 1.0
+    gain = 1.0 if decades or is_time else gain
+    return FcsChannel(f"{'u' if kind == 'I' else 'f'}{size}", int(bits), mask, decades, span, factor, gain)
 
 
-def _first_byte(path: str, offset: int, flow: Any, row_bytes: int) -> int:
-    """Return where events begin: by TEXT, or by HEADER where TEXT does not tell it or does not fit their number."""
-    needed, size = flow.event_count * row_bytes, os.path.getsize(path) - offset
-    claims = [(flow.header["data_start"], flow.header["data_stop"])]
-    if flow.version != "2.0":
-        with reading(path, "FCS", "keywords"):
-            in_text = int(flow.text.get("begindata", 0)), int(flow.text.get("enddata", 0))
-        claims = [in_text, *claims] if in_text[0] else claims
-    if not needed:
-        return 0
-    for first, last in claims:
-        # Some programs give the byte after the last one.
-        if first >= _HEADER_BYTES and 0 < needed <= last - first + 1 <= needed + 1 and first + needed <= size:
-            return int(first)
-    first, last = claims[0]
+def _float(value: str) -> float:
+    """Return the number in a text, 0 where it says that there is none, NaN for anything else."""
+    try:
+        return float(value) if value.upper() not in ("", "NA", "N/A") else 0.0
+    except ValueError:
+        return math.nan
+
+
+def _events(path: str, offset: int, keywords: Keywords, widths: Sequence[int]) -> tuple[int, int, int]:
+    """Return where events begin, how many there are, and which of `widths` they have, in bits.
+
+    DATA is where TEXT says (in FCS 2.0, HEADER), or else the other, if this fits the number of events and the file.
+    """
+    text, size, is_old = keywords.text, os.path.getsize(path) - offset, keywords.version == "2.0"
+    in_text = place_of(text.get("begindata", "")), place_of(text.get("enddata", ""))
+    claims = [in_text, keywords.data] if in_text[0] and not is_old else [keywords.data, in_text]
+    with reading(path, "FCS", "keywords"):
+        rows = int(_told(path, text, "tot")) if "tot" in text or not is_old else None
+    if rows == 0:
+        return 0, 0, widths[0]
+    for bits, (first, last) in product(widths, claims):
+        length = last - first + 1
+        count = 8 * length // bits if rows is None else rows
+        needed = -(-count * bits // 8)
+        # Some programs give the byte after the last one, or fill the last event.
+        is_full = 0 < needed <= length < needed + max(2, bits // 8)
+        if first >= HEADER_BYTES and is_full and first + needed <= size:
+            return first, count, bits
+    (first, last), needed = claims[0], -(-(rows or 0) * widths[0] // 8)
     raise ValueError(
-        f"{path} claims {flow.event_count} events ($TOT) of {row_bytes} bytes, that is {needed}, in its bytes {first} "
-        f"to {last}, that is {last - first + 1}, and has {size} bytes; it is cut or damaged: get it again"
+        f"{path} claims {rows} events ($TOT) of {widths[0] / 8:g} bytes, that is {needed}, in its bytes {first} to "
+        f"{last}, that is {last - first + 1}, and has {size} bytes; it is cut or damaged: get it again"
     )
 
 

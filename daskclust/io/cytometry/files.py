@@ -51,7 +51,7 @@ def open_fcs(
     Parameters
     ----------
     path : str or path
-        FCS 2.0, 3.0 or 3.1, with whole numbers of 8, 16, 32 or 64 bits or floats.
+        FCS 2.0 to 3.2, with whole numbers of 1 to 64 bits or floats.
     channels : str or sequence of str, optional
         Names of markers ($PnS) or detectors ($PnN), or patterns such as ``"CD*"``; channels come in this order.
     compensate : bool, or matrix, default True
@@ -71,21 +71,22 @@ def open_fcs(
         ``X`` (cell, channel), float32 where the file has these, else float64. ``channel`` has the names of markers, or
         those of detectors where there are none; ``detector`` these, where there are markers. ``attrs`` have
         ``fcs_version``, ``transform``, ``cofactor`` and ``linear`` (the channels that stayed), ``compensation``
-        (``"file"``, ``"given"`` or ``"none"``), ``cytometer`` and ``date`` where the file tells them.
+        (``"file"``, ``"given"`` or ``"none"``), ``cytometer`` and ``date`` where the file tells them,
+        and ``fcs_notes`` where it is read in another way than it is written: names that are there twice, empty values.
 
     Raises
     ------
-    FileNotFoundError, IsADirectoryError, ImportError
-        Where `path` is no file; without flowio.
+    FileNotFoundError, IsADirectoryError
+        Where `path` is no file.
     ValueError
         For damaged files, those that claim more events than they hold, other versions and types of numbers, several
         data sets without `data_set`, unknown channels, a matrix without inverse, and wrong options.
 
     Notes
     -----
-    Whole numbers are cut to the bits of their range ($PnR); flowio scales values by amplifiers ($PnE), gains ($PnG) and
-    time steps ($TIMESTEP). Then they are compensated, then transformed, in float64. Not read are histograms, text
-    ($DATATYPE A), and $COMP of FCS 3.0, which does not name its channels.
+    Whole numbers are cut to the bits of their range ($PnR) and taken back through a logarithmic amplifier ($PnE).
+    Others, and floats always, are divided by the gain ($PnG); ``Time`` is multiplied by $TIMESTEP. Then they are
+    compensated, then transformed, in float64. Not read are histograms, text ($DATATYPE A), and $COMP of FCS 3.0, which does not name its channels.
 
     References
     ----------
@@ -130,8 +131,9 @@ def _fcs_dataset(
         mixed, inverse = unmixing(spillover, names, default, name)
         preparation = replace(preparation, mixed=mixed, inverse=inverse)
     attrs["fcs_version"] = layout.version
+    attrs |= {"fcs_notes": list(layout.notes)} if layout.notes else {}
     attrs["compensation"] = attrs.get("compensation", "none") if spillover is None else whose
-    if curved:
+    if transform is not None:
         attrs |= told([k for k, own in enumerate(chosen) if own in curved], cofactor, [names[k] for k in chosen])
     attrs.setdefault("transform", "none")
     told_by_file = {"cytometer": "cyt", "date": "date"}

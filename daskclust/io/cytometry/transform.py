@@ -17,8 +17,11 @@ from daskclust.io.host import check_on_host
 
 Float = npt.NDArray[np.float64]
 
-LINEAR = ("time", "fsc*", "ssc*", "event*length", "event*number", "event #", "center", "offset", "residual", "width")
-"""Channels that stay linear: time, scatter, and what a mass cytometer tells of the pulse. In lower case."""
+LINEAR = (
+    "time", "time[!a-z]*", "timestamp*", "*[ _-]time", "clock*", "hdr-*", "fsc*", "ssc*", "fs", "ss", "[fs]s[ -]*",
+    "event*length", "event*number", "event #", "center", "offset", "residual", "width",
+)  # fmt: skip
+"""Channels that stay linear, in lower case: clocks, scatter, and what a mass cytometer tells of the pulse."""
 
 Spillover = Any
 """A pandas DataFrame or xarray.DataArray with names, or an array of numbers."""
@@ -207,9 +210,9 @@ def arcsinh_transform(data: Any, cofactor: float = 150.0, *, linear: str | Seque
 
 def told(curved: Sequence[int], cofactor: float, names: Sequence[Sequence[str]]) -> dict[str, Any]:
     """Return the attributes that tell of a transformation."""
-    if not curved:
-        return {"transform": "none"}
     linear = [own[0] for k, own in enumerate(names) if k not in curved]
+    if not curved:
+        return {"transform": "none", "linear": linear}
     return {"transform": "arcsinh", "cofactor": float(cofactor), "linear": linear}
 
 

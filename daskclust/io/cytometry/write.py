@@ -1,8 +1,7 @@
-"""Cells to files: CSV and Parquet as other columns are, FCS by flowio."""
+"""Cells to files: CSV and Parquet as other columns are, and FCS."""
 
 from __future__ import annotations
 
-import array
 import os
 from pathlib import Path
 from typing import BinaryIO
@@ -13,7 +12,6 @@ import xarray as xr
 from daskclust.core.data.files import HDF5, PARQUET, known_suffix, replacing
 from daskclust.core.data.quote import quoted, repeated
 from daskclust.io.attrs import pack, stored_attrs
-from daskclust.io.cytometry.fcs import import_flowio
 from daskclust.io.cytometry.transform import check_cells
 from daskclust.io.hits import write_hits
 from daskclust.io.particles.files import write_particles
@@ -21,13 +19,16 @@ from daskclust.io.particles.files import write_particles
 _WRITABLE = (".csv", *PARQUET, *HDF5, ".npz", ".zarr", ".fcs")
 
 KEYWORD = "daskclust"
-"""Has the attributes of the data set, in lower case as flowio gives it."""
+"""Has the attributes of the data set, in lower case as keywords are read."""
 
 # Attributes that an FCS file tells itself.
-_OWN = ("channel_names", "detector_names", "fcs_version", "cytometer", "date")
+_OWN = ("channel_names", "detector_names", "fcs_version", "fcs_notes", "cytometer", "date")
 
 # A float32 holds every whole number below this one.
 _EXACT = 2**24
+
+# The byte where keywords begin, and the last one that eight digits tell.
+_TEXT_AT, _HEADER_MOST = 58, 99_999_999
 
 
 def write_cells(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
@@ -105,10 +106,9 @@ def _flat(ds: xr.Dataset) -> tuple[xr.Dataset, list[str]]:
 
 def _write_fcs(stream: BinaryIO, flat: xr.Dataset, detectors: list[str]) -> None:
     """Write columns as the channels of an FCS 3.1 file, in float32; their names become $PnS, the detectors $PnN."""
-    flowio = import_flowio()
     names = [str(name) for name in flat]
     for name in (*names, *detectors):
-        # The slash divides keywords; flowio drops dollars; commas divide the names of a spillover matrix.
+        # The slash divides keywords; readers drop dollars; commas divide the names of a spillover matrix.
         if not name.strip() or name != name.strip("/ ") or set(name) & set("$,") or not name.isprintable():
             raise ValueError(
                 f"the name {quoted(name)} is not allowed in an FCS file; rename the channel, or write Parquet"
@@ -125,9 +125,22 @@ def _write_fcs(stream: BinaryIO, flat: xr.Dataset, detectors: list[str]) -> None
                 f"FCS files hold whole numbers to {_EXACT} here (float32), and {name} has {values.min()} to "
                 f"{values.max()}; write Parquet"
             )
-        columns.append(values.astype(np.float32))
-    events = array.array("f")
-    events.frombytes(np.stack(columns, axis=1).tobytes() if columns else b"")
+        columns.append(values.astype("<f4"))
     attrs = {name: value for name, value in stored_attrs(flat, "").items() if name not in _OWN}
-    metadata = {KEYWORD: pack(attrs)}
-    flowio.create_fcs(stream, events, detectors, opt_channel_names=names, metadata_dict=metadata)
+    pairs = {"MODE": "L", "DATATYPE": "F", "BYTEORD": "1,2,3,4", "NEXTDATA": "0", "PAR": len(names)}
+    pairs |= {f"{edge}{part}": "0" for part in ("ANALYSIS", "STEXT") for edge in ("BEGIN", "END")}
+    for n, (detector, name) in enumerate(zip(detectors, names, strict=True), start=1):
+        own = {"N": detector, "S": name, "B": "32", "E": "0,0", "R": "262144"}
+        pairs |= {f"P{n}{key}": value for key, value in own.items()}
+    events = np.stack(columns, axis=1)
+    pairs |= {"TOT": len(events), "BEGINDATA": f"{0:020}", "ENDDATA": f"{0:020}"}
+    text = "".join(f"/${key}/{str(value).replace('/', '//')}" for key, value in pairs.items())
+    text = f"/{KEYWORD.upper()}/{pack(attrs).replace('/', '//')}{text}/"
+    first = _TEXT_AT + len(text.encode())
+    last = first + events.nbytes - 1
+    for place, edge in ((first, "BEGIN"), (last, "END")):
+        text = text.replace(f"/${edge}DATA/{0:020}/", f"/${edge}DATA/{place:020}/")
+    in_header = (first, last) if last <= _HEADER_MOST else (0, 0)
+    places = (_TEXT_AT, first - 1, *in_header, 0, 0)
+    stream.write("".join(["FCS3.1    ", *(f"{place:8}" for place in places), text]).encode())
+    stream.write(events.tobytes())
