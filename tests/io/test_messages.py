@@ -103,7 +103,7 @@ def test_a_library_that_is_missing(
             (tmp_path / name).mkdir(exist_ok=True)
             (tmp_path / name / ".zgroup").touch()
         else:
-            (tmp_path / name).touch()
+            (tmp_path / name).write_text("x")
         with pytest.raises(ImportError, match=r'pip install "daskclust\[io\]"'):
             call()
         assert os.listdir(tmp_path) == [name]

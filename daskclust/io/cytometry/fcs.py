@@ -120,7 +120,7 @@ def _stored(layout: FcsLayout, start: int, stop: int) -> list[npt.NDArray[Any]]:
 def is_fcs(path: str, offset: int = 0) -> bool:
     """Return whether a file, or a data set at a byte of it, begins as FCS files do."""
     with open(path, "rb") as stream:
-        stream.seek(offset)
+        stream.seek(min(offset, os.path.getsize(path)))
         return stream.read(3) == b"FCS"
 
 
@@ -252,13 +252,13 @@ def _events(path: str, offset: int, keywords: Keywords, widths: Sequence[int]) -
         rows = int(_told(path, text, "tot")) if "tot" in text or not is_old else None
     if rows == 0:
         return 0, 0, widths[0]
-    for bits, (first, last) in product(widths, claims):
-        length = last - first + 1
+    for beyond, bits, (first, last) in product(
+        (0, 1), widths, claims
+    ):  # some programs give the byte after the last one
+        length = last - first + 1 - beyond
         count = 8 * length // bits if rows is None else rows
         needed = -(-count * bits // 8)
-        # Some programs give the byte after the last one, or fill the last event.
-        is_full = 0 < needed <= length < needed + max(2, bits // 8)
-        if first >= HEADER_BYTES and is_full and first + needed <= size:
+        if first >= HEADER_BYTES and 0 < needed == length and first + needed <= size:
             return first, count, bits
     (first, last), needed = claims[0], -(-(rows or 0) * widths[0] // 8)
     raise ValueError(

@@ -86,7 +86,8 @@ def open_fcs(
     -----
     Whole numbers are cut to the bits of their range ($PnR) and taken back through a logarithmic amplifier ($PnE).
     Others, and floats always, are divided by the gain ($PnG); ``Time`` is multiplied by $TIMESTEP. Then they are
-    compensated, then transformed, in float64. Not read are histograms, text ($DATATYPE A), and $COMP of FCS 3.0, which does not name its channels.
+    compensated, then transformed, in float64. Not read are histograms, text ($DATATYPE A), and $COMP of FCS 3.0, which
+    does not name its channels.
 
     References
     ----------

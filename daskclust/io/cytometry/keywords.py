@@ -73,7 +73,9 @@ def _parsed(raw: bytes) -> tuple[dict[str, str], list[str], list[str]]:
     mark = whole[0]
     if mark == "$":  # which begins keywords, too
         whole = re.sub(r"\$+", "$", whole)
-    whole = whole.strip(mark + _PADDING) + mark
+    whole = whole.lstrip(mark + _PADDING).rstrip(_PADDING.replace(mark, ""))
+    ends = len(whole) - len(whole.rstrip(mark))
+    whole = whole.rstrip(mark) + mark * max(1, ends - 1 + ends % 2)  # an even number has none too many, or one
     text = _keywords(whole, mark, _BY_DELIMITERS)
     if not _is_complete(text) and _is_complete(other := _keywords(whole, mark, _BY_KEYWORDS)):
         text, notes = other, [f"values have the delimiter {quoted(mark)}, too; they end where a known keyword begins"]
@@ -92,6 +94,8 @@ def _keywords(whole: str, mark: str, pattern: str) -> dict[str, str]:
 
 
 def _is_complete(text: dict[str, str]) -> bool:
-    """Return whether there are the keywords that tell how events are stored."""
+    """Return whether there are the keywords that tell how events are stored, and none of the standard is a value."""
     count = place_of(text.get("$par", ""))
-    return 0 < count <= len(text) and all(text.get(f"$p{n}b") for n in range(1, count + 1)) and "$byteord" in text
+    needed = ["$byteord", *(f"$p{n}b" for n in range(1, min(count, len(text)) + 1))]
+    is_moved = any(re.fullmatch(r"\$\w+", value) for value in text.values())
+    return 0 < count <= len(text) and all(map(text.get, needed)) and not is_moved
