@@ -62,7 +62,7 @@ def test_every_scale(tmp_path: Path, version: str, kind: str) -> None:
         table = [(e, g, r) for e, g, r in table if e.strip()[:1] in ("", "0") or r not in ("", "0", "NA")]
     rows = [[0] * len(table), [513] * len(table), [0xFFFF] * len(table), [1023] * len(table)]
     stored = [(kind, {"I": 16, "F": 32, "D": 64}[kind])] * len(table)
-    scales = {}
+    scales: dict[str, str | None] = {}
     for n, (e, g, r) in enumerate(table, start=1):
         scales |= {f"P{n}E": e, f"P{n}R": r, f"P{n}G": g}
     pairs = changed(keywords(stored, len(rows), LITTLE, version), **scales)

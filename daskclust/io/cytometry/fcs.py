@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -106,7 +106,7 @@ def _stored(layout: FcsLayout, start: int, stop: int) -> list[npt.NDArray[Any]]:
     if 8 * row.itemsize == row_bits:
         rows = raw[: len(raw) // row.itemsize * row.itemsize].view(row)
         return [rows[name] for name in row.names or ()]
-    high = "big" if order == ">" else "little"
+    high: Literal["big", "little"] = "big" if order == ">" else "little"
     bits = np.unpackbits(raw, bitorder=high)[skipped:][: (stop - start) * row_bits]
     bits, place, stored = bits[: len(bits) // row_bits * row_bits].reshape(-1, row_bits), 0, []
     for k, channel in enumerate(layout.channels):
@@ -149,23 +149,19 @@ def _layout(path: str, offset: int, keywords: Keywords, following: int) -> FcsLa
     named, numbers = [entry for entry in text if re.fullmatch(rf"p\d+{key}", entry)], range(1, count + 1)
     if not 0 < count <= len(named) or any(f"p{n}{key}" not in text for n in numbers):
         raise ValueError(
-            f"{path} claims {count} channels ($PAR), and names {len(named)} ($Pn{key.upper()}); it is "
-            "damaged: write it again"
+            f"{path} claims {count} channels ($PAR), and names {len(named)} ($Pn{key.upper()}); it is damaged: "
+            "write it again"
         )
     kinds = [text.get(f"p{n}datatype", text.get("datatype", "")).upper() for n in numbers]
     unknown = [kind for kind in kinds if kind not in _WIDTHS]
     mode, order = text.get("mode", "L").upper(), re.sub(r"[\s,]", "", text.get("byteord", ""))
     is_mixed = version < "3.1" and sorted(order) == [*"1234"]
-    order = "<" if "12345678".startswith(order or "-") else ">" if "87654321".endswith(order or "-") else order
+    if order:
+        order = "<" if "12345678".startswith(order) else ">" if "87654321".endswith(order) else order * is_mixed
     for name, value, is_known, known in (
         ("MODE", mode, mode == "L", "L, a list of events"),
         ("DATATYPE", "".join(unknown[:1]), not unknown, "I (whole numbers), F or D (floats)"),
-        (
-            "BYTEORD",
-            text.get("byteord"),
-            is_mixed or order in ("<", ">"),
-            "1,2,3,4 and 4,3,2,1, and others before FCS 3.1",
-        ),
+        ("BYTEORD", text.get("byteord"), order, "1,2,3,4 and 4,3,2,1, and others before FCS 3.1"),
     ):
         if not is_known:
             raise ValueError(f"{path} has ${name} {quoted(value)}; known: {known}: {_CONVERT}")
@@ -182,6 +178,7 @@ def _layout(path: str, offset: int, keywords: Keywords, following: int) -> FcsLa
     if any(text.get(f"p{n}n", "").lower() == "time" for n in numbers) and math.isnan(_float(text.get("timestep", ""))):
         notes.append(f"$TIMESTEP is {quoted(text['timestep'])}: the clock has its own unit")
     names = [text.get(f"p{n}n") or f"P{n}" for n in numbers]
+    markers = [text.get(f"p{n}s", "") for n in numbers]
     if repeated(names):
         notes.append(f"channels with the same name ($PnN) get their number, too: {listed(repeated(names))}")
         names = [name if name not in names[:k] else f"{name} (P{k + 1})" for k, name in enumerate(names)]
@@ -189,10 +186,8 @@ def _layout(path: str, offset: int, keywords: Keywords, following: int) -> FcsLa
         logger.warning("%s: %s", path, note)
     if keywords.empty:
         notes = [*notes, f"doubled delimiters are empty values of {listed(keywords.empty)}"]
-    markers = tuple(text.get(f"p{n}s", "") for n in numbers)
-    return FcsLayout(
-        path, offset + start, rows, version, order, tuple(channels), tuple(names), markers, text, tuple(notes)
-    )
+    lists = (tuple(channels), tuple(names), tuple(markers), text, tuple(notes))
+    return FcsLayout(path, offset + start, rows, version, order, *lists)
 
 
 def _told(path: str, text: Mapping[str, str], key: str) -> str:
@@ -214,9 +209,11 @@ def _channel(path: str, n: int, kind: str, text: Mapping[str, str]) -> FcsChanne
             f"{'1 to 64' if kind == 'I' else known[0]} bits: {_CONVERT}"
         )
     is_time, step = text.get(f"p{n}n", "").lower() == "time", _float(text.get("timestep", "")) or 1.0
-    gain, span = _float(text.get(f"p{n}g", "")) or 1.0, _float(_told(path, text, f"p{n}r"))
-    span = span if kind == "I" else 0.0
-    amplifier = [_float(f) for f in ((kind == "I" and text.get(f"p{n}e")) or "0,0").split(",")]
+    gain, span, amplifier = _float(text.get(f"p{n}g", "")) or 1.0, _float(_told(path, text, f"p{n}r")), [0.0, 0.0]
+    if kind != "I":
+        span = 0.0
+    elif text.get(f"p{n}e"):
+        amplifier = [_float(field.strip()) for field in text[f"p{n}e"].split(",")]
     decades, at_zero = amplifier if len(amplifier) == 2 else (math.nan, math.nan)
     if not all(0 <= value < math.inf for value in (decades, at_zero, gain, span - (decades > 0))):
         scale = {key.upper(): text[key] for key in (f"p{n}e", f"p{n}g", f"p{n}r") if key in text}
@@ -249,12 +246,11 @@ def _events(path: str, offset: int, keywords: Keywords, widths: Sequence[int]) -
     in_text = place_of(text.get("begindata", "")), place_of(text.get("enddata", ""))
     claims = [in_text, keywords.data] if in_text[0] and not is_old else [keywords.data, in_text]
     with reading(path, "FCS", "keywords"):
-        rows = int(_told(path, text, "tot")) if "tot" in text or not is_old else None
+        rows = None if is_old and not text.get("tot") else int(_told(path, text, "tot"))
     if rows == 0:
         return 0, 0, widths[0]
-    for beyond, bits, (first, last) in product(
-        (0, 1), widths, claims
-    ):  # some programs give the byte after the last one
+    # Some programs give the byte after the last one.
+    for beyond, bits, (first, last) in product((0, 1), widths, claims):
         length = last - first + 1 - beyond
         count = 8 * length // bits if rows is None else rows
         needed = -(-count * bits // 8)
