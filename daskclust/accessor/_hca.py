@@ -11,6 +11,7 @@ import xarray as xr
 
 from daskclust.core import hierarchy as tree
 from daskclust.core.data.checks import check_number, check_whole
+from daskclust.core.data.inputs import NOT_CLUSTERED, cells_of
 
 from ._points import LABEL, dim_of, like_columns, points_of
 
@@ -28,16 +29,14 @@ _NAMES = {
 }
 
 
-def cells_of(ds: xr.Dataset, coordinates: Sequence[str] | None) -> tuple[Any, Hashable]:
-    """Return the coordinates (n, d) of all cells, and their dimension."""
+def cells_in(ds: xr.Dataset, coordinates: Sequence[str] | None) -> tuple[Any, Hashable, str]:
+    """Return the coordinates (n, d) of all cells, their dimension, and in words the channels left out."""
     if coordinates is not None or "X" not in ds.variables:
         points = points_of(ds, coordinates)
-        return points.X, dim_of(ds, points)
-    X = ds["X"]
-    if X.ndim != 2:
-        raise ValueError(f"X must have the dimensions (cell, channel), got {X.dims}")
-    X = X.transpose() if X.dims[0] == "channel" else X
-    return X.data, X.dims[0]
+        return points.X, dim_of(ds, points), ""
+    X = cells_of(ds)
+    left_out = f", {NOT_CLUSTERED}={ds.attrs[NOT_CLUSTERED]}" if X.size < ds["X"].size else ""
+    return X.data, X.dims[0], left_out
 
 
 def apriori_of(ds: xr.Dataset, apriori: Any, dim: Hashable) -> tuple[Any, str]:

@@ -163,11 +163,11 @@ ERRORS = [
     ("HCA --min-size 1.5", "--min-size must be a number of cells, or a fraction", "--min-size:"),
     ("hca cells.csv 1 --apriori cluster", "'cluster'", ""),
     ("hca cells.csv 1 --channels CD9", "'CD9'", ""),
-    ("HCA --assignments asgns --channels CD9", "no channel 'CD9'", "the channels are channel_1"),
+    ("HCA --assignments asgns --channels CD9", "no channel 'CD9'", "it has 'channel_1'"),
     # options that do not go with each other, or with the file
     ("HCA --assignments asgns --apriori kmeans", "got --assignments asgns and --apriori kmeans", "give one of them"),
     ("hca cells.csv 1 asgns", "asgns goes with a file of gmhclust", "with --apriori"),
-    ("HCA --cofactor 5", "--cofactor is for --transform arcsinh", "add that"),
+    ("HCA --cofactor 5 --transform none", "--cofactor is for --transform arcsinh", "leave one"),
     ("HCA --n-clusters 2 --height 1", "got --n-clusters 2 and --height 1", "give one of them"),
     ("HCA -o l.csv", "-o needs a cut", "give --n-clusters or --height"),
     ("HCA --table l.csv", "--table needs a cut", "give --n-clusters or --height"),
