@@ -194,7 +194,7 @@ ERRORS = [
     ("clue nan.csv --dc 1 --rhoc 1", "NaN in coordinate 1 of point 1", "remove such points first"),
     ("hca nan.csv 1 --merges tree.csv", "NaN in coordinate 1 of point 1, both counted from 0", ""),
     ("clue ragged.csv --dc 1 --rhoc 1", "ragged.csv, line 3: expected 2 fields", "correct that line"),
-    ("clue words.csv --dc 1 --rhoc 1", "line 2, column 2 (y): expected a number, found 'two'", "leave the column out"),
+    ("clue words.csv --dc 1 --rhoc 1", "line 2, column 2 (y): expected a number, found 'two'", "leave it out with"),
     ("clue layer.csv --dc 1 --rhoc 1", "got 1.5 in row 0", "or keep the column under another name with --columns"),
     ("clue empty.csv --dc 1 --rhoc 1", "empty.csv is empty", "give a file with points"),
     ("clue binary.csv --dc 1 --rhoc 1", "not a UTF-8 text", "does its extension tell its format?"),
