@@ -314,14 +314,14 @@ class ClustAccessor:
         """
         from daskclust.hca.estimator import MahalanobisHCA
 
-        X, dim = _hca.cells_of(self._ds, coordinates)
+        X, dim, left_out = _hca.cells_in(self._ds, coordinates)
         labels, words = _hca.apriori_of(self._ds, apriori, dim)
         cut = _hca.cut_of(n_clusters, height, min_size, len(X))
         estimator = MahalanobisHCA(
             threshold, rule=rule, distance=distance, normalize=normalize, order=order, noise_label=noise_label
         )
         results = _hca.results_of(estimator, X, labels, cut, partition)
-        return _hca.with_results(self._ds, results, estimator, dim, cut, words)
+        return _hca.with_results(self._ds, results, estimator, dim, cut, words + left_out)
 
     def assign(self, estimator: CLUE, *, coordinates: Sequence[str] | None = None, weight: Name = ...) -> xr.Dataset:
         """Return the Dataset with the results of an estimator that was fitted on its points.

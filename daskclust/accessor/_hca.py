@@ -11,6 +11,7 @@ import xarray as xr
 
 from daskclust.core import hierarchy as tree
 from daskclust.core.data.checks import check_number, check_whole
+from daskclust.core.data.inputs import NOT_CLUSTERED, cells_of
 
 from ._points import LABEL, dim_of, like_columns, points_of
 
@@ -28,16 +29,14 @@ _NAMES = {
 }
 
 
-def cells_of(ds: xr.Dataset, coordinates: Sequence[str] | None) -> tuple[Any, Hashable]:
-    """Return the coordinates (n, d) of all cells, and their dimension."""
+def cells_in(ds: xr.Dataset, coordinates: Sequence[str] | None) -> tuple[xr.DataArray, Hashable, str]:
+    """Return the coordinates (n, d) of all cells, their dimension, and in words the channels left out."""
     if coordinates is not None or "X" not in ds.variables:
         points = points_of(ds, coordinates)
-        return points.X, dim_of(ds, points)
-    X = ds["X"]
-    if X.ndim != 2:
-        raise ValueError(f"X must have the dimensions (cell, channel), got {X.dims}")
-    X = X.transpose() if X.dims[0] == "channel" else X
-    return X.data, X.dims[0]
+        return xr.DataArray(points.X, {"channel": list(points.axes)}, ("cell", "channel")), dim_of(ds, points), ""
+    X = cells_of(ds)
+    left_out = f", {NOT_CLUSTERED}={ds.attrs[NOT_CLUSTERED]}" if X.size < ds["X"].size else ""
+    return X, X.dims[0], left_out
 
 
 def apriori_of(ds: xr.Dataset, apriori: Any, dim: Hashable) -> tuple[Any, str]:
@@ -70,15 +69,19 @@ def cut_of(n_clusters: int | None, height: float | None, min_size: int | float, 
     return {"height": check_number("height", height), "min_size": _plain(min_size)}
 
 
-def results_of(estimator: MahalanobisHCA, X: Any, apriori: Any, cut: dict[str, Any], partition: str) -> dict[str, Any]:
+def results_of(
+    estimator: MahalanobisHCA, cells: xr.DataArray, apriori: Any, cut: dict[str, Any], partition: str
+) -> dict[str, Any]:
     """Return labels, heights and merges; of no cells, too."""
+    X = cells.data
     if len(X) == 0:
         estimator.fit(np.zeros((1, X.shape[1])))  # checks the parameters
         none = np.zeros(0, np.bool_)
         label, height = (X[:, 0].astype(dtype) for dtype in (np.int64, np.float64))
         return {"label": label, "point_height": height, "linkage": np.zeros((0, 4)), "is_apriori": none}
     labels = [apriori] if np.ndim(apriori) and hasattr(apriori, "dtype") else []
-    estimator.fit(like_columns(X, labels), apriori=apriori, partition=partition)
+    given = cells.copy(data=like_columns(X, labels)).to_dataset(name="X")
+    estimator.fit(given, apriori=apriori, partition=partition)
     return {
         "label": estimator.labels(**cut),
         "point_height": estimator.point_heights_,

@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ _OF_FIELD = {"events": "timepix", "fof": "particles", "dbscan": "particles", "cl
 _PARTICLES = (".arborx", ".zarr")
 _TABLES = (*TEXT, *PARQUET)
 _CHUNKED = ("read_hits", "open_particles", "open_tpx3")  # readers that may leave points in the file
+_OF_CELLS = ("open_fcs", "read_cells")
 _AT_ONCE = (*TEXT, ".npz")  # formats that they read at once, nevertheless
 
 _WORKING = 16  # bytes in use for each byte of the data: results, sorted copies, pictures
@@ -46,19 +48,22 @@ def open_file(
     columns: Columns | None = None,
     units: Mapping[str, str] | None = None,
     coordinates: Sequence[str] | None = None,
+    cells: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[xr.Dataset, *tuple[str, ...]]:
     """Return the points of a file, and the lines that read them; `coordinates` become ``x``, ``y``, ``z``.
 
-    They are in memory, unless they may be larger than that.
+    `cells` are options of readers of cells. Points are in memory, unless they may be larger than that.
     """
     if not path.is_dir():
         check_file(str(path))
     chosen = {name: value for name, value in (("columns", columns), ("units", units)) if value is not None}
-    name, options = _reader(path, system, chosen)
-    if chosen and name not in ("read_hits", "open_particles"):
-        raise ValueError(
-            f"{' and '.join(chosen)} cannot be chosen of {path.name}, a file for daskclust.io.{name}; leave them out"
-        )
+    name, options = _reader(path, "hca" if cells else system, chosen)
+    for given, readers in ((chosen, ("read_hits", "open_particles")), (cells, _OF_CELLS)):
+        if given and name not in readers:
+            raise ValueError(
+                f"{' and '.join(given)} cannot be chosen of {path.name}, a file for daskclust.io.{name}; leave them out"
+            )
+    options |= cells
     if name in _CHUNKED and path.suffix.lower() not in _AT_ONCE and is_large(_bytes(path)):
         options = {**options, "chunks": "auto"}
     ds, line = _opened(path, system, name, options, is_bare=system is None and not chosen)
@@ -76,8 +81,6 @@ def _opened(path: Path, system: str | None, name: str, options: dict[str, Any], 
         return _read(path, name, options)
     except ValueError:
         with contextlib.suppress(ValueError):
-            if name == "open_fcs":  # values may be transformed already
-                return _read(path, name, {"transform": None})
             if name == "read_hits" and is_bare and path.suffix.lower() in _TABLES:
                 return _read(path, "read_cells", {})  # a table without positions may be one of cells
         raise

@@ -173,6 +173,8 @@ def _in_options(text: str, names: dict[str, str]) -> str:
         name, value = found.groups()
         if name not in names:
             return found[0]
+        if value == "False" and names[name].startswith("--"):
+            return f"--no-{names[name][2:]}"
         return names[name] if value in ("", "True") else f"{names[name]} {_value(value)}"
 
     text = _KEYWORD.sub(option, text)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import partial, wraps
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
@@ -164,6 +164,44 @@ def _pairs(option: str, text: str, example: str) -> dict[str, str]:
             raise ValueError(f"{option} names {name!r} twice, in {text!r}")
         pairs[name] = value
     return pairs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cells:
+    """Options of how a file of cells is read."""
+
+    channels: Annotated[str | None, reading("Of cells: CD3,CD4 or CD*.", default="not time")] = None
+    transform: Annotated[
+        Literal["auto", "arcsinh", "none"], reading("Of cells: arcsinh, none, auto.", metavar="NAME")
+    ] = "auto"
+    cofactor: Annotated[float | None, reading("Of arcsinh: 150; 5 for mass.", default="150")] = None
+    compensate: Annotated[
+        bool | None, reading("By the file's matrix.", "--compensate/--no-compensate", default="if it can be")
+    ] = None
+    data_set: Annotated[int | None, reading("Number in an FCS file.", default="only one", min=0)] = None
+
+    def _given(self) -> dict[str, Any]:
+        return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) != each.default}
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """What readers take; a cofactor alone asks for arcsinh."""
+        found = self._given()
+        if self.cofactor is not None and found.setdefault("transform", "arcsinh") == "none":
+            raise ValueError("--cofactor is for --transform arcsinh; leave one of them out")
+        found |= {"channels": names(self.channels)} if self.channels is not None else {}
+        return found | ({"transform": None} if self.transform == "none" else {})
+
+    @property
+    def words(self) -> list[str]:
+        """The options as they are given on a command line."""
+        found: list[str] = []
+        for name, value in self._given().items():
+            option = name.replace("_", "-")
+            found += (
+                [f"--{option}", str(value)] if not isinstance(value, bool) else [f"--{'no-' * (not value)}{option}"]
+            )
+        return found
 
 
 # -------------------------------------------------------------------------------------------------------------- outputs

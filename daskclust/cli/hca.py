@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -14,12 +13,12 @@ from daskclust.cli._estimate import KEYS, estimate
 from daskclust.cli._job import Job, Running, write_points
 from daskclust.cli._options import (
     WRITABLE,
+    Cells,
     Output,
     Table,
     check_outputs,
     clustering,
     in_chunks,
-    names,
     number_of,
     reading,
     writing,
@@ -44,7 +43,9 @@ _PIECE = 1 << 7  # merges printed at a time: Python takes a larger write that it
 MANUAL = f"""
 Reads
   FILE            FCS, Parquet, CSV or text: a row for each cell, a column for each channel; or a file of gmhclust
-  channels        numbers of one scale, see --channels, --transform. FCS files are compensated by their own matrix
+  channels        numbers of one scale. --transform auto: arcsinh(value / --cofactor) of FCS files, and others as they
+                  are. FCS files are compensated by their own matrix, with --compensate also an error where it cannot be
+                  used. Their time and scatter are not clustered, unless --channels names them
   apriori         optional column, whole number: an apriori cluster; --apriori takes another
   --assignments   the same for a file of gmhclust, a number for each cell
 
@@ -61,6 +62,7 @@ Writes
 Keys of --json
   cells, merges, merges_within_apriori_clusters    their numbers
   threshold, rule, distance      as they were given
+  channels       of FCS files: what was done to them, and which are not clustered
   is_monotone, largest_height    whether no merge is below one before it; height of the highest
   clusters, noise                of the cut, where there is one
   seconds, seconds_compiling    time without compiling kernels, and that of compiling, s
@@ -71,7 +73,7 @@ Keys of --json
 
 Examples
   # eight populations of at least 30 cells
-  daskclust hca tube.fcs --threshold 100 --transform arcsinh --n-clusters 8 --min-size 30 -o cells.csv
+  daskclust hca tube.fcs --threshold 100 --n-clusters 8 --min-size 30 -o cells.csv
   # lines as gmhclust prints them
   daskclust hca data --threshold 0.5 --assignments asgns > merges.txt
 """
@@ -87,7 +89,7 @@ def hca(
     ] = "thesis",
     distance: Annotated[
         Literal["centroid", "full"],
-        clustering("centroid: between centroids; full: mean of all members.", metavar="NAME"),
+        clustering("centroid, or full: mean of all members.", metavar="NAME"),
     ] = "centroid",
     normalize: Annotated[bool, clustering("Shapes keep determinant 1.", "--normalize")] = False,
     apriori: Annotated[
@@ -101,21 +103,16 @@ def hca(
     order: Annotated[
         Literal["height", "groups"] | None,
         clustering(
-            "Merges within them: by height, or groups, one by one.",
-            default="groups for gmhclust",
+            "height, or groups: one by one.",
+            default="by the file",
             metavar="NAME",
         ),
     ] = None,
     n_clusters: Annotated[int | None, clustering("Cut the tree into so many clusters.", min=1)] = None,
     height: Annotated[float | None, clustering("Or cut it at a height.", min=0)] = None,
     min_size: Annotated[str, clustering("Smaller ones are noise: cells, or a fraction.")] = "1",
-    channels: Annotated[str | None, reading("Channels, e.g. CD3,CD4 or CD*.", default="all")] = None,
-    transform: Annotated[
-        Literal["arcsinh", "none"],
-        reading("none, or arcsinh: arcsinh(value / cofactor).", metavar="NAME"),
-    ] = "none",
-    cofactor: Annotated[float | None, reading("Of arcsinh: 150 for fluorescence, 5 for mass.", default="150")] = None,
-    assignments: Annotated[Path | None, reading("Apriori clusters of a file of gmhclust.", default="none")] = None,
+    file: Cells,
+    assignments: Annotated[Path | None, reading("Apriori clusters of gmhclust.", default="none")] = None,
     output: Output = None,
     table: Table = None,
     merges: Annotated[Path | None, writing("The tree, a row each merge; .npy too: SciPy's linkage.")] = None,
@@ -127,6 +124,7 @@ def hca(
     The two nearest clusters are merged until there is one; distances follow the shapes of clusters.
     """
     from daskclust.hca.estimator import MahalanobisHCA
+    from daskclust.io.cytometry.rows import prepared_in_words
 
     outputs = {"-o": output, "--table": table, "--merges": merges}
     job = Job("Mahalanobis HCA", "cells", path, run, outputs, _WRITABLE)
@@ -147,15 +145,8 @@ def hca(
     MahalanobisHCA(**parameters)._plan(1)  # refused before any work
     if assignments is not None and apriori is not None:
         raise ValueError(f"got --assignments {assignments} and --apriori {apriori}; give one of them")
-    if cofactor is not None and transform != "arcsinh":
-        raise ValueError("--cofactor is for --transform arcsinh; add that, or leave --cofactor out")
-    reading = {
-        "channels": names(channels),
-        "transform": None if transform == "none" else transform,
-        "cofactor": 150.0 if cofactor is None else cofactor,
-        "apriori": apriori if _apriori(apriori) is ... else None,
-    }
-    opened = partial(_open, assignments=assignments, reading=reading)
+    column = apriori if _apriori(apriori) is ... else None
+    opened = partial(_open, assignments=assignments, reading=file.reading | {"apriori": column})
     if run.dry_run:
         estimate(job, opened, _cost_of(number_of(apriori or "")), chunks, 100_000)
         return
@@ -164,12 +155,11 @@ def hca(
         if order is None and path.suffix.lower() not in _NOT_GMHC and "layout" in cells.attrs:
             parameters["order"] = "groups"
         parameters |= {**cut, "apriori": _apriori(apriori)}
-        if channels is None and (linear := cells.attrs.get("linear")):
-            told = f"{', '.join(linear)} are clustered too, and not transformed; choose others with --channels"
-            warnings.warn(told, stacklevel=2)
         result = job.cluster(cells, "hca", parameters, None if output or table else ["label", "linkage", "is_apriori"])
         Z, label = result["linkage"].values, result["label"].values
         job.summary = _summary(result, Z)
+        if told := prepared_in_words(cells.attrs):
+            job.summary["channels"] = told
         if "n_clusters" in cut or "height" in cut:
             job.summary |= {"clusters": int(label.max(initial=-1)) + 1, "noise": int((label < 0).sum())}
             job.none("clusters", lambda: _why(Z, cut))
@@ -185,7 +175,7 @@ def hca(
     job.show(to, output=output, table=table, merges_output=merges)
     if not run.as_json and not run.quiet:
         _show_clusters(label, to) if "clusters" in job.summary else _show_top(Z, cut["min_size"], to)
-    job.next(output, "hca")
+    job.next(output, "hca", reading=file.words)
 
 
 def _why(Z: np.ndarray[Any, Any], cut: dict[str, Any]) -> str:
@@ -239,11 +229,12 @@ def _apriori(text: str | None) -> Any:
 # --------------------------------------------------------------------------------------------------------------- files
 def _open(path: Path, assignments: Path | None, reading: dict[str, Any], chunks: int | None) -> xr.Dataset:
     from daskclust import io
+    from daskclust.io.cytometry.files import prepared
 
-    suffix, channels = path.suffix.lower(), reading["channels"]
+    suffix, apriori = path.suffix.lower(), reading["apriori"]
     if assignments is not None and suffix in _NOT_GMHC:
         raise ValueError(f"{assignments} goes with a file of gmhclust alone; name a column of {path} with --apriori")
-    if assignments is None and (suffix != ".txt" or reading["apriori"] is not None):
+    if assignments is None and (suffix != ".txt" or apriori is not None):
         return io.read_cells(path, chunks=chunks, **reading)
     try:
         points = io.read_gmhc(path, assignments, chunks=chunks)
@@ -251,13 +242,7 @@ def _open(path: Path, assignments: Path | None, reading: dict[str, Any], chunks:
         if assignments is not None:
             raise
         return io.read_cells(path, chunks=chunks, **reading)  # a table: the two first numbers do not tell its length
-    if channels is not None:
-        known = points["channel"].values.tolist()
-        unknown = [name for name in channels if name not in known]
-        if unknown:
-            raise ValueError(f"{path} has no channel {unknown[0]!r}; the channels are {', '.join(known)}")
-        points = points.sel(channel=channels)
-    return points if reading["transform"] is None else io.arcsinh_transform(points, reading["cofactor"])
+    return prepared(points, str(path), **{name: value for name, value in reading.items() if name != "apriori"})
 
 
 def _write_tree(result: xr.Dataset, path: Path, about: dict[Any, Any]) -> None:

@@ -12,7 +12,7 @@ import typer
 from rich.table import Table
 
 from daskclust.cli._console import console, emit, errors, facts_table, show, table_of
-from daskclust.cli._options import Box, Json, Naming, Quiet, box_of, names, reading, running, writing
+from daskclust.cli._options import Box, Cells, Json, Naming, Quiet, box_of, names, reading, running, writing
 from daskclust.cli._progress import progress
 
 if TYPE_CHECKING:
@@ -122,6 +122,7 @@ def explore(
     ] = None,
     boxsize: Box = None,
     file: Naming,
+    cells: Cells,
     port: Annotated[int, running("Port of the page; 0: a free one.", min=0, max=65535)] = 0,
     address: Annotated[str, running("Where to listen; another one lets others in.")] = "localhost",
     no_browser: Annotated[bool, running("Tell the address, and open no browser.", "--no-browser")] = False,
@@ -133,9 +134,10 @@ def explore(
     """
     from daskclust.app import serve
     from daskclust.app.opening import open_file
+    from daskclust.io.cytometry.rows import prepared_in_words
 
     with progress(f"reading {path.name}", quiet=quiet):
-        ds, *lines = open_file(path, system, **file.naming(), coordinates=names(coordinates))
+        ds, *lines = open_file(path, system, **file.naming(), coordinates=names(coordinates), cells=cells.reading)
         if (box := box_of(boxsize)) is not ...:
             ds = ds.assign_attrs(boxsize=box)
             lines.append(f"ds = ds.assign_attrs(boxsize={box!r})")
@@ -143,6 +145,8 @@ def explore(
         server = serve(ds, system, source=lines, address=address, port=port, show=False, start=False, title=title)
     url = f"http://{'localhost' if address in _HERE else address}:{server.port}/"
     console.print(f"exploring {path.name} at {url} (Ctrl-C ends it)", highlight=False, soft_wrap=True)
+    if told := prepared_in_words(ds.attrs):
+        console.print(f"channels: {told}", highlight=False, soft_wrap=True)
     if address not in _HERE:
         errors.print(f"note: whoever reaches {address} may explore, too", highlight=False)
     server.start()

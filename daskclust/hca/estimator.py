@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -11,7 +13,7 @@ import numpy as np
 from daskclust.core import hierarchy
 from daskclust.core.data.checks import check_points, check_whole
 from daskclust.core.data.columns import column, groups, plain
-from daskclust.core.data.inputs import Points, chunked_as, on_device_of, split_points, stack, table_of
+from daskclust.core.data.inputs import Points, cells_of, chunked_as, on_device_of, split_points, stack, table_of
 from daskclust.core.data.nested import nest, without_lists
 from daskclust.core.device.arrays import is_dask, keeping_device, library, to_host
 from daskclust.core.run.division import for_exchange, rows_per_task, task_count, tell_of_large_chunks
@@ -22,6 +24,9 @@ from daskclust.core.space.partition import Division, Partition
 from daskclust.estimator import Estimator
 from daskclust.hca.apriori import kmeans
 from daskclust.hca.plan import LAST, RULES, HcaPlan, cost_of_points, pack_groups, rule_of
+
+_NEARLY_ALL = 0.95  # of the points, in one cluster
+_FAR = 1000  # times another spread
 
 RuleName = Literal["thesis", "mahal", "mahal0", "euclid", "euclid_mahal"]
 
@@ -172,6 +177,7 @@ class MahalanobisHCA(Estimator):
         columns = {"X": X}
         if labels is not None:
             columns["apriori"] = self._levels(X, labels)
+        self._far = _far_spreads(X, points.axes) if isinstance(X, np.ndarray) else ""
         # for the class and the chunks of results; a copy, or all of X would be kept
         self._X = X[:0].copy() if isinstance(X, np.ndarray) else X
         columns, division = _packed(columns, partition)
@@ -204,7 +210,12 @@ class MahalanobisHCA(Estimator):
             For both or neither of `n_clusters` and `height`, and where the hierarchy has fewer such clusters.
         """
         self._check_is_fitted("linkage_")
-        return self._of_points(hierarchy.cut, np.int64, n_clusters=n_clusters, height=height, min_size=min_size)
+        labels = self._of_points(hierarchy.cut, np.int64, n_clusters=n_clusters, height=height, min_size=min_size)
+        if self._far and self._nesting is None:
+            most = np.bincount(labels + 1)[1:].max(initial=0) / len(labels)
+            if _NEARLY_ALL < most < 1:
+                warnings.warn(f"one cluster has {most:.1%} of the points: {self._far}", stacklevel=2)
+        return labels
 
     @property
     def labels_(self) -> Any:
@@ -275,9 +286,26 @@ class MahalanobisHCA(Estimator):
 def _cells(data: Any) -> Points:
     """Return the coordinates (n, d) in what a user gives, and its other columns."""
     table = table_of(data)
-    if table is not None and "X" in table:
+    if table is None or "X" not in table:
+        return split_points(data, ("apriori",))
+    if library(data) != "xarray":
         return split_points(table["X"], ())._replace(columns=table)
-    return split_points(data, ("apriori",))
+    X = cells_of(data)
+    axes = tuple(map(str, X["channel"].values)) if "channel" in X.coords else None
+    points = split_points(plain("X", X), ())
+    return points._replace(columns=table, axes=axes or points.axes)
+
+
+def _far_spreads(X: Any, axes: Sequence[Any]) -> str:
+    """Return in words which spread of a coordinate is far above another one's, by a sample; "" where none is."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = X[:: 1 + len(X) // 10_000].std(axis=0, dtype=np.float64)
+    order = [k for k in np.argsort(spread) if 0 < spread[k] < np.inf]
+    if not order or spread[order[-1]] <= _FAR * spread[order[0]]:
+        return ""
+    large, small = axes[order[-1]], axes[order[0]]
+    ratio = f"{spread[order[-1]] / spread[order[0]]:,.0f}"
+    return f"the spread of channel {large!r} is {ratio} times that of {small!r}; choose channels= of one scale"
 
 
 def _members(threshold: Any, n: int) -> float:

@@ -20,7 +20,16 @@ from daskclust.cli._console import rows, sections
 PROGRAM = typer.main.get_command(cli.app)
 COMMANDS = sorted(PROGRAM.commands)
 WORKERS = {
-    *("seconds_starting", "reason", "number_is", "chunks", "points_per_chunk", "bytes_per_point", "memory_bytes"),
+    *(
+        "seconds_starting",
+        "reason",
+        "channels",
+        "number_is",
+        "chunks",
+        "points_per_chunk",
+        "bytes_per_point",
+        "memory_bytes",
+    ),
     *("seconds_estimated", "basis"),
 }
 OTHERS = {"hits_in", "hits_out", "...", "peers", "reports"}

@@ -14,6 +14,7 @@ from daskclust.app.parameters import Parameter, rounded
 from daskclust.app.selection import LINKAGE
 from daskclust.app.systems._base import System, Values, Work, coordinates, is_plain
 from daskclust.core import hierarchy as tree
+from daskclust.core.data.inputs import NOT_CLUSTERED
 
 _MOST_CELLS = 100_000  # beyond, even one hierarchy of k-means clusters is no matter of seconds
 _MOST_AT_ONCE = 4_000  # more cells than this are first divided
@@ -89,8 +90,10 @@ class Hca(System):
             Parameter("min_size", "whole", least, 1, max(2, n // 10), doc="smaller ones are noise"),
             *how,
         )
-        self.axes = (self._names[0], self._names[min(1, len(self._names) - 1)])
-        self.side_axes = (self._names[2], self._names[3]) if len(self._names) > 3 else None
+        left_out = ds.attrs.get(NOT_CLUSTERED, ())
+        shown = [name for name in self._names if name not in left_out] or self._names
+        self.axes = (shown[0], shown[min(1, len(shown) - 1)])
+        self.side_axes = (shown[2], shown[3]) if len(shown) > 3 else None
 
     @staticmethod
     def suits(ds: xr.Dataset) -> bool:
@@ -163,11 +166,11 @@ class Hca(System):
 
         key = self._key(values)
         if self._kept[0] != key:
-            X = self._columns[self._names].to_array().values.T
+            X: Any = self.ds if self._has_X else np.ascontiguousarray(self._columns[self._names].to_array().values.T)
             apriori: Any = _APRIORI[values["apriori"]]
             apriori = self.ds["apriori"].values if apriori == "apriori" else apriori
             how = {name: values[name] for name in _HOW if name != "apriori"}
-            fit = MahalanobisHCA(**how).fit(np.ascontiguousarray(X), apriori=apriori)
+            fit = MahalanobisHCA(**how).fit(X, apriori=apriori)
             self._kept = (key, fit)
             self._hierarchy = Hierarchy(fit.linkage_)
         return self._kept[1]

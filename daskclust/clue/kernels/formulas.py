@@ -1,7 +1,7 @@
 """CLUE's formulas, each once (Rovere et al. 2020, equations 2.3 and 2.4 and section 2.2).
 
 As in the authors' program, and unlike in the paper, d = d_c and rho = rho_c count as within, and of equal densities the
-later point is the higher one: without that rule, equally dense points would have no nearest higher, and each could be a seed.
+later point is the higher one: otherwise equally dense points would have no nearest higher, and each could be a seed.
 """
 
 from __future__ import annotations

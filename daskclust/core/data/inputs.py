@@ -23,6 +23,8 @@ from daskclust.core.device.arrays import device_of, here, is_cuda, is_dask, libr
 LAYER = ("layer",)
 EVENT = ("event",)
 WEIGHT = ("energy", "weight")
+NOT_CLUSTERED = "not_clustered"
+"""The attribute of a Dataset of cells that has the names of channels which are not clustered."""
 
 
 class Points(NamedTuple):
@@ -128,6 +130,19 @@ def with_units_told(ds: Any) -> Any:
     given = {name: separated(str(name), ds[name].data) for name, unit in carried.items() if unit is not None}
     units = {name: (ds[name].dims, values, {**ds[name].attrs, "units": unit}) for name, (values, unit) in given.items()}
     return ds.assign(units) if units else ds
+
+
+def cells_of(ds: Any) -> Any:
+    """Return ``X`` (cell, channel) of a Dataset as a DataArray, without the channels that are not clustered."""
+    X = ds["X"]
+    if X.ndim != 2:
+        raise ValueError(f"X must have the dimensions (cell, channel), got {X.dims}")
+    X = X.transpose() if X.dims[0] == "channel" else X
+    left_out = ds.attrs.get(NOT_CLUSTERED, ())
+    if not len(left_out) or "channel" not in X.coords:
+        return X
+    kept = [name not in ([left_out] if isinstance(left_out, str) else left_out) for name in X["channel"].values]
+    return X if all(kept) or not any(kept) else X.isel(channel=kept)
 
 
 def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequence[str] | None = None) -> Points:

@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from daskclust.core.data.checks import check_whole
 from daskclust.core.data.files import reading
@@ -261,27 +260,3 @@ def _events(path: str, offset: int, keywords: Keywords, widths: Sequence[int]) -
         f"{path} claims {rows} events ($TOT) of {widths[0] / 8:g} bytes, that is {needed}, in its bytes {first} to "
         f"{last}, that is {last - first + 1}, and has {size} bytes; it is cut or damaged: get it again"
     )
-
-
-def spillover_of(layout: FcsLayout) -> pd.DataFrame | None:
-    """Return the spillover matrix of a file, with the names of its channels as columns, None where it has none."""
-    key = next((key for key in ("spillover", "spill") if layout.text.get(key, "").strip()), None)
-    if key is None:
-        if layout.text.get("comp", "").strip():
-            raise ValueError(
-                f"{layout.path} has a spillover matrix without names of channels ($COMP of FCS 3.0); give it with "
-                "compensate=pandas.DataFrame(matrix, columns=names), or compensate=False"
-            )
-        return None
-    count, *fields = (field.strip() for field in layout.text[key].split(","))
-    d = math.isqrt(len(fields))  # of d names and d * d numbers
-    try:
-        matrix = np.array(fields[d:], np.float64).reshape(d, d)
-        if int(count) != d or not d:
-            raise ValueError
-    except ValueError:
-        raise ValueError(
-            f"{layout.path} has keyword {key.upper()} {quoted(layout.text[key])}, expected a number n, n names of "
-            f"channels and n * n numbers, and found {len(fields) + 1} fields; give compensate=matrix or False"
-        ) from None
-    return pd.DataFrame(matrix, columns=fields[:d])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -10,8 +11,9 @@ from typing import Any, Literal
 import xarray as xr
 
 from daskclust.core.data.files import PARQUET, TEXT, check_file
+from daskclust.core.data.inputs import NOT_CLUSTERED
 from daskclust.io.attrs import unpack
-from daskclust.io.cytometry.fcs import FcsLayout, events_of, is_fcs, read_layout, spillover_of
+from daskclust.io.cytometry.fcs import FcsLayout, events_of, is_fcs, read_layout
 from daskclust.io.cytometry.gmhc import read_gmhc
 from daskclust.io.cytometry.rows import (
     FIELD,
@@ -21,14 +23,15 @@ from daskclust.io.cytometry.rows import (
     choose_channels,
     whole_column,
 )
+from daskclust.io.cytometry.spillover import Unmixing, unmixing, unmixing_of
 from daskclust.io.cytometry.tables import read_csv, read_parquet
 from daskclust.io.cytometry.transform import (
     Preparation,
     arcsinh_transform,
+    aside,
     check_untransformed,
     curved_channels,
     told,
-    unmixing,
 )
 from daskclust.io.cytometry.write import KEYWORD
 
@@ -39,8 +42,8 @@ def open_fcs(
     path: str | os.PathLike[str],
     *,
     channels: str | Sequence[str] | None = None,
-    compensate: Any = True,
-    transform: Literal["arcsinh"] | None = "arcsinh",
+    compensate: Any = "auto",
+    transform: Literal["auto", "arcsinh"] | None = "auto",
     cofactor: float = 150.0,
     linear: str | Sequence[str] | None = None,
     data_set: int | None = None,
@@ -54,11 +57,13 @@ def open_fcs(
         FCS 2.0 to 3.2, with whole numbers of 1 to 64 bits or floats.
     channels : str or sequence of str, optional
         Names of markers ($PnS) or detectors ($PnN), or patterns such as ``"CD*"``; channels come in this order.
-    compensate : bool, or matrix, default True
-        True compensates by the file's own spillover matrix ($SPILLOVER, SPILL), if any, False never; or the matrix to
-        use, as `daskclust.io.compensate` takes it.
+    compensate : "auto", bool, or matrix, default "auto"
+        ``"auto"`` compensates by the file's own spillover matrix ($SPILLOVER, SPILL), if any, and warns where it cannot
+        be used. True is an error then, and for values that were compensated before. False does not compensate. Or the
+        matrix to use, as `daskclust.io.compensate` takes it.
     transform, cofactor, linear
-        ``"arcsinh"``, as of `daskclust.io.arcsinh_transform`, or None, which leaves values as they are.
+        ``"arcsinh"``, as of `daskclust.io.arcsinh_transform`, or None, which leaves values as they are. ``"auto"`` is
+        ``"arcsinh"``, unless the file was written by `daskclust.io.write_cells` with transformed values.
     data_set : int, optional
         Which data set, from 0, of a file that has several ($NEXTDATA).
     chunks : int or "auto", optional
@@ -71,8 +76,10 @@ def open_fcs(
         ``X`` (cell, channel), float32 where the file has these, else float64. ``channel`` has the names of markers, or
         those of detectors where there are none; ``detector`` these, where there are markers. ``attrs`` have
         ``fcs_version``, ``transform``, ``cofactor`` and ``linear`` (the channels that stayed), ``compensation``
-        (``"file"``, ``"given"`` or ``"none"``), ``cytometer`` and ``date`` where the file tells them,
-        and ``fcs_notes`` where it is read in another way than it is written: names that are there twice, empty values.
+        (``"file"``, ``"given"``, ``"before"`` for values that were compensated, or ``"none"``), ``cytometer`` and
+        ``date`` where the file tells them, and ``fcs_notes`` where it is read in another way than it is written: names
+        that are there twice, empty values. Without `channels` also ``not_clustered``: time, scatter and shapes of
+        pulses, which `daskclust.MahalanobisHCA`, ``ds.clust.hca`` and the explorer leave out.
 
     Raises
     ------
@@ -86,8 +93,10 @@ def open_fcs(
     -----
     Whole numbers are cut to the bits of their range ($PnR) and taken back through a logarithmic amplifier ($PnE).
     Others, and floats always, are divided by the gain ($PnG); ``Time`` is multiplied by $TIMESTEP. Then they are
-    compensated, then transformed, in float64. Not read are histograms, text ($DATATYPE A), and $COMP of FCS 3.0, which
-    does not name its channels.
+    compensated, then transformed, in float64. Not read are histograms and text ($DATATYPE A). Names in a spillover
+    matrix are those of detectors or markers, in any case, or numbers of channels. Values count as compensated before
+    where the matrix is of channels named ``Comp-...`` (FlowJo), and where $COMP of FCS 3.0 or $DFCmTOn of FCS 2.0 tells
+    what the cytometer subtracted.
 
     References
     ----------
@@ -102,13 +111,36 @@ def open_fcs(
     check_file(name)
     layout = read_layout(name, data_set)
     chosen = choose_channels(channels, layout.names, name)
-    return _fcs_dataset(layout, chosen, compensate, transform, cofactor, linear, {}, wanted)
+    unmixed = _unmixing(layout, compensate)
+    return _fcs_dataset(layout, chosen, channels is None, unmixed, transform, cofactor, linear, {}, wanted)
+
+
+def _unmixing(layout: FcsLayout, compensate: Any) -> tuple[Unmixing | None, str]:
+    """Return how a file is compensated, and by whom; warn for a reader where its own matrix cannot be used."""
+    name, names = layout.path, layout.names
+    if compensate is None or (isinstance(compensate, str) and compensate != "auto"):
+        raise ValueError(f"compensate must be 'auto', True, False or a spillover matrix, got {compensate!r}")
+    if not isinstance(compensate, bool | str):
+        return unmixing(compensate, names, curved_channels("arcsinh", 1.0, None, names, name), name), "given"
+    if compensate is False:
+        return None, "none"
+    try:
+        found, whose = unmixing_of(layout)
+        if compensate is True and whose == "before":
+            raise ValueError(f"{name} has values that were compensated before it was written")
+    except ValueError as error:
+        if compensate is True:
+            raise ValueError(f"{error}; leave compensation out with compensate=False") from None
+        warnings.warn(f"{error}: values are not compensated", stacklevel=3)
+        return None, "none"
+    return found, whose
 
 
 def _fcs_dataset(
     layout: FcsLayout,
     chosen: Sequence[int],
-    compensate: Any,
+    is_all: bool,
+    unmixed: tuple[Unmixing | None, str],
     transform: Any,
     cofactor: Any,
     linear: Any,
@@ -118,23 +150,20 @@ def _fcs_dataset(
     """Return the data set of chosen channels of a file, with the attributes that tell what is done to them."""
     name, names = layout.path, layout.names
     attrs = unpack(layout.text.get(KEYWORD), name)[0]
+    if transform == "auto":
+        transform = "arcsinh" if attrs.get("transform", "none") == "none" else None
     if transform is not None:
         check_untransformed(attrs, name, _AGAIN)
     curved = curved_channels(transform, cofactor, linear, names, name)
-    if compensate is None or isinstance(compensate, str):
-        raise ValueError(f"compensate must be True, False or a spillover matrix, got {compensate!r}")
-    whose, spillover = "given", compensate
-    if isinstance(compensate, bool):
-        whose, spillover = "file", spillover_of(layout) if compensate else None
     preparation = Preparation(curved=curved, cofactor=float(cofactor) if curved else 1.0)
-    if spillover is not None:
-        default = curved_channels("arcsinh", 1.0, None, names, name)
-        mixed, inverse = unmixing(spillover, names, default, name)
-        preparation = replace(preparation, mixed=mixed, inverse=inverse)
+    (mixed, inverse), whose = unmixed[0] or ((), ()), unmixed[1]
+    preparation = replace(preparation, mixed=mixed, inverse=inverse)
     attrs["fcs_version"] = layout.version
     attrs |= {"fcs_notes": list(layout.notes)} if layout.notes else {}
-    attrs["compensation"] = attrs.get("compensation", "none") if spillover is None else whose
-    if transform is not None:
+    attrs["compensation"] = attrs.get("compensation", "none") if whose == "none" else whose
+    attrs.pop(NOT_CLUSTERED, None)
+    attrs |= aside(chosen, names) if is_all else {}
+    if curved:
         attrs |= told([k for k, own in enumerate(chosen) if own in curved], cofactor, [names[k] for k in chosen])
     attrs.setdefault("transform", "none")
     told_by_file = {"cytometer": "cyt", "date": "date"}
@@ -149,8 +178,10 @@ def read_cells(
     *,
     channels: str | Sequence[str] | None = None,
     apriori: str | None = None,
-    transform: Literal["arcsinh"] | None = None,
+    compensate: Any = "auto",
+    transform: Literal["auto", "arcsinh"] | None = "auto",
     cofactor: float = 150.0,
+    data_set: int | None = None,
     chunks: int | Literal["auto"] | None = None,
 ) -> xr.Dataset:
     r"""Read cells from a table, an FCS file, or a file of gmhclust.
@@ -161,14 +192,17 @@ def read_cells(
         - ``.csv``, ``.tsv``, ``.txt``: numbers with commas, semicolons, tabs or spaces between them, a column for each
           channel, with or without names in the first line.
         - ``.parquet``, ``.pq``: a column of numbers for each channel.
-        - What begins as an FCS file, whatever its extension: as `open_fcs` reads it, compensated by its own matrix.
+        - What begins as an FCS file, whatever its extension: as `open_fcs` reads it.
         - Anything else: a file of gmhclust, as `read_gmhc` reads it.
     channels : str or sequence of str, optional
         Names of channels, or patterns such as ``"CD*"``; they come in this order. All columns by default.
     apriori : str, optional
         The column that has apriori clusters, whole numbers.
-    transform : {"arcsinh", None}, default None
-        None takes values as they are; ``"arcsinh"`` transforms all but time and scatter.
+    compensate, data_set
+        As of `open_fcs`, for FCS files alone.
+    transform : {"auto", "arcsinh", None}, default "auto"
+        ``"arcsinh"`` transforms all but time, scatter and shapes of pulses; None takes values as they are. ``"auto"``:
+        as `open_fcs` does for FCS files, and None for all others, which do not tell whether they are transformed.
     cofactor
         As of `daskclust.io.arcsinh_transform`.
     chunks : int or "auto", optional
@@ -181,7 +215,8 @@ def read_cells(
         ``X`` (cell, channel), float32 where the file has these, else float64; ``channel`` are the names, or
         ``channel_1``, ``channel_2`` ... where the file has none. ``apriori``, ``population`` and ``label`` (cell),
         int64, are columns with these names, unless `channels` are chosen; then `apriori` alone is read beside them.
-        NaN and inf are kept: estimators refuse them.
+        NaN and inf are kept: estimators refuse them. ``attrs`` of FCS files, and of all that is transformed here, are
+        those of `open_fcs`.
 
     Raises
     ------
@@ -205,7 +240,10 @@ def read_cells(
     check_file(name)
     suffix = os.path.splitext(name)[1].lower()
     if is_fcs(name):
-        return _read_fcs_cells(name, channels, apriori, transform, cofactor, wanted)
+        layout = read_layout(name, data_set)
+        unmixed = _unmixing(layout, compensate)
+        chosen, linear, variables = _columns_of_fcs(layout, channels, apriori, wanted)
+        return _fcs_dataset(layout, chosen, channels is None, unmixed, transform, cofactor, linear, variables, wanted)
     if suffix in PARQUET:
         ds = read_parquet(name, channels, apriori, wanted)
     elif suffix in TEXT:
@@ -217,21 +255,42 @@ def read_cells(
                 f"{name} would be a file of gmhclust, which has no column {apriori!r}; use read_gmhc with assignments="
             )
         ds = read_gmhc(name, chunks=chunks)
-        if channels is not None:
-            ds = ds.isel(channel=choose_channels(channels, [(str(own),) for own in ds["channel"].values], name))
-    if transform is None:
+    return prepared(ds, name, channels, compensate, transform, cofactor, data_set)
+
+
+def prepared(
+    ds: xr.Dataset,
+    name: str,
+    channels: Any = None,
+    compensate: Any = "auto",
+    transform: Any = "auto",
+    cofactor: float = 150.0,
+    data_set: int | None = None,
+) -> xr.Dataset:
+    """Return chosen channels of a file that is not FCS, transformed where that is asked for."""
+    for option, is_given in (
+        ("data_set", data_set is not None),
+        ("compensate", not (compensate is False or isinstance(compensate, str))),
+    ):
+        if is_given:
+            raise ValueError(f"{option} is for FCS files, got {name}; leave it out")
+    own = [(str(each),) for each in ds["channel"].values]
+    left_out = aside(range(len(own)), own) if channels is None else {}
+    if channels is not None:
+        ds = ds.isel(channel=choose_channels(channels, own, name))
+        ds.attrs.pop(NOT_CLUSTERED, None)
+    if transform is None or transform == "auto":
         return ds
     check_untransformed(ds.attrs, name, _AGAIN)
     curved_channels(transform, cofactor, None, [], name)  # checks the names of options
-    return arcsinh_transform(ds, cofactor)  # type: ignore[no-any-return]
+    return arcsinh_transform(ds, cofactor).assign_attrs(left_out)  # type: ignore[no-any-return]
 
 
-def _read_fcs_cells(
-    name: str, channels: Any, apriori: str | None, transform: Any, cofactor: Any, chunks: int | None
-) -> xr.Dataset:
-    """Return the cells of an FCS file, with columns that are no channels beside them."""
-    layout = read_layout(name, None)
-    names = layout.names
+def _columns_of_fcs(
+    layout: FcsLayout, channels: Any, apriori: str | None, chunks: int | None
+) -> tuple[list[int], list[str], dict[str, Any]]:
+    """Return which columns of an FCS file are channels, which stay linear, and those that are no channels."""
+    name, names = layout.path, layout.names
     beside: dict[str, int] = {}
     if channels is None:
         beside = {ours: k for k, own in enumerate(names) for ours in VARIABLES if ours == own[0]}
@@ -245,4 +304,4 @@ def _read_fcs_cells(
         ours: whole_column(events_of(layout, Preparation(), [k], chunks)[:, 0], names[k][0], name)
         for ours, k in beside.items()
     }
-    return _fcs_dataset(layout, chosen, True, transform, cofactor, linear, variables, chunks)
+    return chosen, linear, variables

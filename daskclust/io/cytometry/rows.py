@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.data.inputs import NOT_CLUSTERED
 from daskclust.core.data.quote import listed, meant, quoted
 from daskclust.io.lazy import rows_of_chunk
 
@@ -110,3 +111,14 @@ def long_name(attrs: Mapping[str, Any]) -> str:
     if attrs.get("transform") != "arcsinh":
         return "intensity"
     return f"intensity, arcsinh(x / {attrs['cofactor']:g})" if "cofactor" in attrs else "intensity, arcsinh"
+
+
+def prepared_in_words(attrs: Mapping[str, Any]) -> str:
+    """Return what was done to the values of cells, and which channels are not clustered; "" where nothing tells it."""
+    if "fcs_version" not in attrs and NOT_CLUSTERED not in attrs:
+        return ""
+    how = {"file": "compensated by the file's matrix", "given": "compensated", "before": "compensated before"}
+    scale = f"arcsinh(x / {attrs.get('cofactor', 1):g})" if attrs.get("transform") == "arcsinh" else "not transformed"
+    left_out = ", ".join(attrs.get(NOT_CLUSTERED, ()))
+    told = [how.get(attrs.get("compensation", ""), "not compensated"), scale]
+    return "; ".join([*told, *([f"not clustered: {left_out}"] if left_out else [])])

@@ -14,7 +14,7 @@ from daskclust.core.data.quote import listed, meant, quoted, repeated, short
 from daskclust.io.cytometry.gmhc import numbered
 from daskclust.io.cytometry.rows import FIELD, VARIABLES, cells_dataset, choose_channels, whole_column
 from daskclust.io.fields import Field
-from daskclust.io.schema import REST, Naming, Table
+from daskclust.io.schema import Naming, Table
 from daskclust.io.tables import parquet_read
 from daskclust.io.tables.text import read_text
 
@@ -23,11 +23,20 @@ _PLAIN = Field(name=FIELD, dim="cell", variables=(), required=(), headerless={})
 
 @dataclass(frozen=True, slots=True)
 class _Plain(Naming):
-    """All columns under their own names, or numbers where they have none."""
+    """All columns that are chosen, under their own names, or numbers where they have none."""
+
+    channels: Any = None
+    apriori: str | None = None
 
     def without(self, name: str) -> str:
         """Return how a column is left out, for messages."""
-        return "choose columns without it with channels=, or another one for apriori="
+        other = ", or another one for apriori=" if self.apriori == name else ""
+        return f"choose columns without it with channels={other}"
+
+    def choose(self, found: Sequence[str], *, named: bool = False) -> dict[str, str]:
+        """Return the columns that are channels or variables."""
+        names, beside = choose_columns(found, self.channels, self.apriori, self.source)
+        return {name: name for name in (*names, *beside)}
 
     def names(self, found: Sequence[str] | None, count: int) -> list[str]:
         """Return the names in the file, or numbers."""
@@ -58,7 +67,7 @@ def choose_columns(
 
 def read_csv(path: str, channels: Any, apriori: str | None) -> xr.Dataset:
     """Read the cells of a text file, with or without names in its first line."""
-    table = read_text(path, _Plain(_PLAIN, None, path))
+    table = read_text(path, _Plain(_PLAIN, None, path, channels=channels, apriori=apriori))
     return _dataset(table, *choose_columns(list(table.columns), channels, apriori, path), path)
 
 
@@ -70,14 +79,13 @@ def read_parquet(path: str, channels: Any, apriori: str | None, chunks: int | No
     with reading(path, "Parquet"):
         schema = pq.read_schema(path)
     names, beside = choose_columns(schema.names, channels, apriori, path)
+    naming = _Plain(_PLAIN, None, path, channels=channels, apriori=apriori)
     for name in (*names, *beside):
         if pa.types.is_nested(kind := schema.field(name).type):
             raise ValueError(
-                f"column {quoted(name)} of {path} has type {short(kind)}, which is no number; "
-                f"{_Plain(_PLAIN, None, path).without(name)}"
+                f"column {quoted(name)} of {path} has type {short(kind)}, which is no number; {naming.without(name)}"
             )
-    chosen: dict[str, str | None] = {REST: None, **{name: name for name in (*names, *beside)}}
-    table = parquet_read.read_parquet(path, _Plain(_PLAIN, chosen, path), chunks, floats=names)
+    table = parquet_read.read_parquet(path, naming, chunks, floats=names)
     return _dataset(table, names, beside, path)
 
 

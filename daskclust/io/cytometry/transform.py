@@ -11,8 +11,9 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.data.checks import check_positive
-from daskclust.core.data.quote import listed, quoted
+from daskclust.core.data.inputs import NOT_CLUSTERED
 from daskclust.io.cytometry.rows import check_patterns, choose_channels, long_name, matching
+from daskclust.io.cytometry.spillover import Spillover, unmixing
 from daskclust.io.host import check_on_host
 
 Float = npt.NDArray[np.float64]
@@ -22,9 +23,6 @@ LINEAR = (
     "event*length", "event*number", "event #", "center", "offset", "residual", "width",
 )  # fmt: skip
 """Channels that stay linear, in lower case: clocks, scatter, and what a mass cytometer tells of the pulse."""
-
-Spillover = Any
-"""A pandas DataFrame or xarray.DataArray with names, or an array of numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,7 @@ def curved_channels(
     if transform is None:
         return ()
     if transform != "arcsinh":
-        raise ValueError(f"transform must be 'arcsinh' or None, got {transform!r}")
+        raise ValueError(f"transform must be 'auto', 'arcsinh' or None, got {transform!r}")
     check_positive("cofactor", cofactor)
     if linear is not None:
         kept = set(choose_channels(linear, names, source)) if check_patterns(linear, "linear") else set()
@@ -77,51 +75,6 @@ def check_untransformed(attrs: Mapping[str, Any], source: str, step: str) -> Non
             f"and {step} would give wrong values; "
             + ("give transform=None" if step == "transforming them again" else "compensate before the transformation")
         )
-
-
-def unmixing(
-    spillover: Spillover, names: Sequence[Sequence[str]], default: Sequence[int], source: str
-) -> tuple[tuple[int, ...], tuple[tuple[float, ...], ...]]:
-    """Return which columns a spillover matrix is of, and its inverse by rows; one without names is of `default`."""
-    matrix = np.asarray(spillover, np.float64)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
-        raise ValueError(f"the spillover matrix for {source} must be square, got shape {matrix.shape}")
-    labels = _labels(spillover)
-    if labels is None:
-        if len(default) != len(matrix):
-            raise ValueError(
-                f"the spillover matrix has {len(matrix)} rows without names, and {source} has {len(default)} channels "
-                "that are not linear; give a pandas.DataFrame with the names of channels as columns"
-            )
-        mixed = list(default)
-    else:
-        mixed = []
-        for label in labels:
-            found = [k for k, own in enumerate(names) if label in own]
-            if len(found) != 1 or found[0] in mixed:
-                why = f"of which there are {len(found)}" if len(found) != 1 else "twice"
-                known = listed(own[0] for own in names)
-                raise ValueError(
-                    f"the spillover matrix for {source} names the channel {quoted(label)}, {why}; there are {known}: "
-                    "give a matrix with each of its channels once, or leave compensation out"
-                )
-            mixed.append(found[0])
-    if not np.isfinite(matrix).all() or np.linalg.matrix_rank(matrix) < len(matrix):
-        raise ValueError(
-            f"the spillover matrix for {source}, of {listed(names[k][0] for k in mixed)}, has NaN or no "
-            "inverse; give another one, or leave compensation out"
-        )
-    inverse = np.linalg.inv(matrix)
-    return tuple(mixed), tuple(tuple(row) for row in inverse.tolist())
-
-
-def _labels(spillover: Spillover) -> list[str] | None:
-    """Return the names of the columns of a matrix, None for a plain array."""
-    if isinstance(spillover, xr.DataArray):
-        last = spillover.dims[-1]
-        return [str(name) for name in spillover[last].values] if last in spillover.coords else None
-    columns = getattr(spillover, "columns", None)
-    return None if columns is None else [str(name) for name in columns]
 
 
 def compensate(ds: xr.Dataset, spillover: Spillover) -> xr.Dataset:
@@ -206,6 +159,13 @@ def arcsinh_transform(data: Any, cofactor: float = 150.0, *, linear: str | Seque
     check_untransformed(data.attrs, "the Dataset", "transforming them again")
     curved = curved_channels("arcsinh", cofactor, linear, names, "the Dataset")
     return _prepared(data, Preparation(curved=curved, cofactor=float(cofactor)), told(curved, cofactor, names))
+
+
+def aside(chosen: Sequence[int], names: Sequence[Sequence[str]]) -> dict[str, list[str]]:
+    """Return the attribute of which channels are not clustered: those of `LINEAR`, unless there are no others."""
+    curved = curved_channels("arcsinh", 1.0, None, names, "")
+    left_out = [names[k][0] for k in chosen if k not in curved]
+    return {NOT_CLUSTERED: left_out} if 0 < len(left_out) < len(chosen) else {}
 
 
 def told(curved: Sequence[int], cofactor: float, names: Sequence[Sequence[str]]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, NamedTuple, TextIO
@@ -42,7 +42,7 @@ def read_text(path: str, naming: Naming) -> Table:
     naming = naming.settle(names, attrs.get("field"))
     chosen = naming.choose(names)
     kept = [k for k, name in enumerate(names) if name in chosen]
-    table = _numbers(path, layout, kept)
+    table = _numbers(path, layout, kept, naming.without)
     columns = {chosen[names[k]]: np.array(table[:, place]) for place, k in enumerate(kept)}
     told = {ours: units[name] for name, ours in chosen.items() if name in units}
     return Table({ours: columns[ours] for ours in chosen.values()}, naming, told, attrs)
@@ -165,7 +165,9 @@ def _header_in_comments(comments: Sequence[str], width: int, naming: Naming) -> 
     return None
 
 
-def _numbers(path: str, layout: _Layout, kept: Sequence[int]) -> npt.NDArray[np.float64]:
+def _numbers(
+    path: str, layout: _Layout, kept: Sequence[int], without: Callable[[str], str] = str
+) -> npt.NDArray[np.float64]:
     """Return the numbers of all rows in the columns that are kept, shape (n, number of them); others may have text."""
     import pandas as pd
 
@@ -183,15 +185,17 @@ def _numbers(path: str, layout: _Layout, kept: Sequence[int]) -> npt.NDArray[np.
                 skipinitialspace=True, quoting=csv.QUOTE_NONE, **options,
             )  # fmt: skip
     except ValueError:
-        return _numbers_by_line(path, layout, kept)
+        return _numbers_by_line(path, layout, kept, without)
     # An index is made of the first fields of rows that have too many.
     if not isinstance(frame.index, pd.RangeIndex) or (layout.ends and any(frame[layout.width] != "")):
-        return _numbers_by_line(path, layout, kept)
+        return _numbers_by_line(path, layout, kept, without)
     table: npt.NDArray[np.float64] = frame[list(kept)].to_numpy(np.float64)
     return table
 
 
-def _numbers_by_line(path: str, layout: _Layout, kept: Sequence[int]) -> npt.NDArray[np.float64]:
+def _numbers_by_line(
+    path: str, layout: _Layout, kept: Sequence[int], without: Callable[[str], str]
+) -> npt.NDArray[np.float64]:
     """Return what pandas refuses, such as quoted numbers and indented comments; or tell line and column of an error."""
     numbers = array("d")
     with _open(path) as stream:
@@ -212,7 +216,7 @@ def _numbers_by_line(path: str, layout: _Layout, kept: Sequence[int]) -> npt.NDA
                 if layout.header:
                     theirs = layout.header[wrong[0]]
                     name = f" ({short(theirs, 60)})"
-                    remedy = f"; correct it, or leave the column out with columns={{{quoted(theirs)}: None}}"
+                    remedy = f"; correct it, or {without(theirs)}"
                 raise ValueError(
                     f"{path}, line {number}, column {wrong[0] + 1}{name}: expected a number, "
                     f"found {quoted(fields[wrong[0]])}{remedy}"

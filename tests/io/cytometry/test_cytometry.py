@@ -204,7 +204,7 @@ def test_columns_of_tables(tmp_path: Path) -> None:
     for options, message in [
         ({"channels": "CD8"}, r"has no channel 'CD8'; it has 'CD3', 'CD4'"),
         ({"apriori": "group"}, r"has no column 'group' \(did you mean 'grp'\?\) of apriori clusters; it has 'CD3'"),
-        ({"transform": "log"}, "transform must be 'arcsinh' or None, got 'log'"),
+        ({"transform": "log"}, "transform must be 'auto', 'arcsinh' or None, got 'log'"),
     ]:
         with pytest.raises(ValueError, match=message):
             read_cells(path, **options)

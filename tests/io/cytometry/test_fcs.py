@@ -147,7 +147,7 @@ def test_arcsinh_leaves_scatter_and_time(tmp_path: Path) -> None:
     for options, error, message in [
         ({"cofactor": 0}, ValueError, "cofactor must be finite and positive, got 0"),
         ({"cofactor": "5"}, TypeError, "cofactor must be a number, got '5'"),
-        ({"transform": "logicle"}, ValueError, "transform must be 'arcsinh' or None, got 'logicle'"),
+        ({"transform": "logicle"}, ValueError, "transform must be 'auto', 'arcsinh' or None, got 'logicle'"),
         ({"linear": "CD*"}, ValueError, r"has no channel 'CD\*'"),
         ({"data_set": -1}, ValueError, "data_set must be 0 or more, got -1"),
         ({"data_set": False}, TypeError, "data_set must be a whole number, got False"),

@@ -46,7 +46,7 @@ def test_compensation_by_the_file(tmp_path: Path, keyword: str) -> None:
         (spill * np.nan, "has NaN or no inverse"),
         (pd.DataFrame(spill, columns=["R660", "R661"]), "names the channel 'R661', of which there are 0; there are"),
         (pd.DataFrame(spill, columns=["R660", "R660"]), "names the channel 'R660', twice"),
-        (None, "compensate must be True, False or a spillover matrix, got None"),
+        (None, "compensate must be 'auto', True, False or a spillover matrix, got None"),
     ]:
         with pytest.raises(ValueError, match=message):
             open_fcs(path, compensate=matrix)
@@ -66,16 +66,11 @@ def test_compensation_by_the_file(tmp_path: Path, keyword: str) -> None:
 )
 def test_wrong_spillover_of_a_file(tmp_path: Path, text: str, message: str) -> None:
     path = write(tmp_path, fcs_bytes(["<f4"] * 2, [(1, 2)], SPILLOVER=text))
-    with pytest.raises(ValueError, match=message):
-        open_fcs(path)
+    with pytest.raises(ValueError, match=f"{message}.*; leave compensation out with compensate=False"):
+        open_fcs(path, compensate=True)
     assert open_fcs(path, compensate=False).attrs["compensation"] == "none"
-
-
-def test_matrix_without_names_of_fcs_3_0(tmp_path: Path) -> None:
-    path = write(tmp_path, fcs_bytes(["<f4"] * 2, [(1, 2)], version="3.0", COMP="2,1,0,0,1"))
-    with pytest.raises(ValueError, match=r"without names of channels \(\$COMP of FCS 3.0\); give it with"):
-        open_fcs(path)
-    np.testing.assert_array_equal(open_fcs(path, compensate=np.eye(2), transform=None)["X"], [[1, 2]])
+    with pytest.warns(UserWarning, match=f"{message}.*: values are not compensated"):
+        assert open_fcs(path).attrs["compensation"] == "none"
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

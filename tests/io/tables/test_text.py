@@ -145,9 +145,7 @@ def test_columns_of_text_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "stations.csv"
     path.write_text("name,x,y\nS1,1,2\nS2,3,4\n")
     assert read_hits(path, field="particles", columns={"name": None})["y"].values.tolist() == [2.0, 4.0]
-    with pytest.raises(
-        ValueError, match=r"found 'S1'; correct it, or leave the column out with columns=\{'name': None\}"
-    ):
+    with pytest.raises(ValueError, match=r"found 'S1'; correct it, or leave it out with columns=\{'name': None\}"):
         read_hits(path, field="particles")
     path.write_text("name,x,y\nS1,1,2\nS2,3,4,5\n")
     with pytest.raises(ValueError, match="line 3: expected 3 fields as in the header, found 4"):
