@@ -163,7 +163,7 @@ def _fcs_dataset(
     attrs["compensation"] = attrs.get("compensation", "none") if whose == "none" else whose
     attrs.pop(NOT_CLUSTERED, None)
     attrs |= aside(chosen, names) if is_all else {}
-    if curved:
+    if transform is not None:
         attrs |= told([k for k, own in enumerate(chosen) if own in curved], cofactor, [names[k] for k in chosen])
     attrs.setdefault("transform", "none")
     told_by_file = {"cytometer": "cyt", "date": "date"}
