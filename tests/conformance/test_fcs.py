@@ -328,7 +328,7 @@ def test_names_that_are_there_twice(
 def test_a_next_data_set_that_is_not_there(tmp_path: Path, place: str) -> None:
     content = fcs_file(floats(NEXTDATA=place), pack(FLOATS, TWO, LITTLE))
     np.testing.assert_array_equal(values(tmp_path, content), FLOATS)
-    np.testing.assert_array_equal(read_cells(tmp_path / "a.fcs")["X"], FLOATS)
+    np.testing.assert_array_equal(read_cells(tmp_path / "a.fcs", transform=None)["X"], FLOATS)
 
 
 @pytest.mark.parametrize("span", ["NA", "0", "", "inf", "1e400", "262144", "-1", "many"])
