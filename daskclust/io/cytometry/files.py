@@ -12,6 +12,7 @@ import xarray as xr
 
 from daskclust.core.data.files import PARQUET, TEXT, check_file
 from daskclust.core.data.inputs import NOT_CLUSTERED
+from daskclust.core.data.quote import quoted
 from daskclust.io.attrs import unpack
 from daskclust.io.cytometry.fcs import FcsLayout, events_of, is_fcs, read_layout
 from daskclust.io.cytometry.gmhc import read_gmhc
@@ -268,12 +269,9 @@ def prepared(
     data_set: int | None = None,
 ) -> xr.Dataset:
     """Return chosen channels of a file that is not FCS, transformed where that is asked for."""
-    for option, is_given in (
-        ("data_set", data_set is not None),
-        ("compensate", not (compensate is False or isinstance(compensate, str))),
-    ):
-        if is_given:
-            raise ValueError(f"{option} is for FCS files, got {name}; leave it out")
+    for option, value in (("data_set", data_set), ("compensate", compensate)):
+        if value is not None and value is not False and str(value) != "auto":
+            raise ValueError(f"{option} is for FCS files, and not for {name}, got {quoted(value)}; leave it out")
     own = [(str(each),) for each in ds["channel"].values]
     left_out = aside(range(len(own)), own) if channels is None else {}
     if channels is not None:
