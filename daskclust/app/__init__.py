@@ -61,6 +61,7 @@ def serve(
     source: Sequence[str] = (),
     address: str = "localhost",
     port: int = 0,
+    allow_origin: Sequence[str] = (),
     show: bool = True,
     start: bool = True,
     title: str = "daskclust",
@@ -78,6 +79,9 @@ def serve(
         Where to listen. Whoever reaches another address may explore, too.
     port : int, default 0
         0 takes any free one.
+    allow_origin : sequence of str
+        Names, or ``name:port``, that the browser's address has behind a proxy. ``localhost`` with any port, which is
+        what a tunnel gives, is always let in. ``BOKEH_ALLOW_WS_ORIGIN`` is read, too.
     show, start : bool, default True
         Open a browser; serve until interrupted, or return at once.
     title : str, default "daskclust"
@@ -98,6 +102,8 @@ def serve(
     layout = _layout()
     import panel as pn
 
+    from daskclust.app.page import access
+
     first = layout.State(ds, system, source=tuple(source), **parameters)
     first.update()  # what is wrong is told before anything is served, and kernels are compiled
     layout.Explorer(first)  # those of pictures, too
@@ -108,12 +114,16 @@ def serve(
         served.frame(pn.state.curdoc)
         return layout.Explorer(first.twin())
 
-    hosts = {"localhost", "127.0.0.1"}  # names under which the page may be asked for
-    if address not in hosts:
-        hosts = {address, socket.gethostname(), socket.getfqdn(), "localhost"} - {"0.0.0.0", "::"}
-    origins = [f"{host}:{port}" for host in sorted(hosts)] if port else None
-    how = {"websocket_origin": origins, "show": show, "start": start, "title": title}
-    return pn.serve({"/": page}, address=address, port=port, verbose=False, threaded=False, **how)
+    server = pn.serve(
+        {"/": page}, address=address, port=port, verbose=False, threaded=False, show=False, start=False, title=title
+    )
+    others = () if address in access.HERE else {address, socket.gethostname(), socket.getfqdn()} - {"0.0.0.0", "::"}
+    access.guard(server, others, allow_origin)
+    if show:
+        server.io_loop.add_callback(server.show, "/")
+    if start:
+        access.run(server)
+    return server
 
 
 def _layout() -> Any:

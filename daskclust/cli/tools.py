@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _COLUMNS = {"cluster": "d", "layer": "d", "size": "d", "energy": ".2f", "mass": ".3g", "tot": ".0f"}
 _COLUMNS |= {"x": ".1f", "y": ".1f", "z": ".1f", "rms": ".2f"}
-_HERE = ("localhost", "127.0.0.1", "::1")
 
 EXPLORE = """
 Reads
@@ -38,8 +37,10 @@ Examples
   daskclust explore my.csv --system clue --columns px=x,py=y,E=energy --units x=mm,y=mm
   # in eta and phi
   daskclust explore hits.csv --system clue --coordinates eta,phi
-  # on another machine, behind ssh -L 5006:localhost:5006 of this one
+  # on another machine, behind ssh -L 5006:localhost:5006 of this one; the port of this one may be another
   daskclust explore run.tpx3 --port 5006 --no-browser
+  # behind jupyter-server-proxy of a hub
+  daskclust explore run.tpx3 --port 5006 --no-browser --allow-origin hub.example.org
 """
 
 DEMO = """
@@ -124,6 +125,12 @@ def explore(
     file: Naming,
     port: Annotated[int, running("Port of the page; 0: a free one.", min=0, max=65535)] = 0,
     address: Annotated[str, running("Where to listen; another one lets others in.")] = "localhost",
+    allow_origin: Annotated[
+        str | None,
+        running(
+            "Names in the browser's address behind a proxy, e.g. hub.example.org.", default="those of this machine"
+        ),
+    ] = None,
     no_browser: Annotated[bool, running("Tell the address, and open no browser.", "--no-browser")] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -140,18 +147,17 @@ def explore(
             ds = ds.assign_attrs(boxsize=box)
             lines.append(f"ds = ds.assign_attrs(boxsize={box!r})")
         title = f"{path.name} - daskclust"
-        server = serve(ds, system, source=lines, address=address, port=port, show=False, start=False, title=title)
-    url = f"http://{'localhost' if address in _HERE else address}:{server.port}/"
+        how = {"address": address, "port": port, "allow_origin": names(allow_origin) or ()}
+        server = serve(ds, system, source=lines, **how, show=False, start=False, title=title)
+    from daskclust.app.page.access import HERE, run
+
+    url = f"http://{'localhost' if address in HERE else address}:{server.port}/"
     console.print(f"exploring {path.name} at {url} (Ctrl-C ends it)", highlight=False, soft_wrap=True)
-    if address not in _HERE:
+    if address not in HERE:
         errors.print(f"note: whoever reaches {address} may explore, too", highlight=False)
-    server.start()
     if not no_browser:
         server.io_loop.add_callback(server.show, "/")
-    try:
-        server.io_loop.start()  # Ctrl-C ends it: Panel sees to that
-    finally:
-        server.stop()
+    run(server)
 
 
 # ---------------------------------------------------------------------------------------------------------------- demo
