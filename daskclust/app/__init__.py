@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import secrets
 import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -62,6 +63,7 @@ def serve(
     address: str = "localhost",
     port: int = 0,
     allow_origin: Sequence[str] = (),
+    token: str | None = None,
     show: bool = True,
     start: bool = True,
     title: str = "daskclust",
@@ -76,12 +78,15 @@ def serve(
     source : sequence of str
         Python lines that make `ds`, for the lines that the explorer gives.
     address : str, default "localhost"
-        Where to listen. Whoever reaches another address may explore, too.
+        Where to listen.
     port : int, default 0
         0 takes any free one.
     allow_origin : sequence of str
         Names, or ``name:port``, that the browser's address has behind a proxy. ``localhost`` with any port, which is
         what a tunnel gives, is always let in. ``BOKEH_ALLOW_WS_ORIGIN`` is read, too.
+    token : str, optional
+        What browsers must have in the address, as ``?token=...``. By default your own need none (where the system does
+        not tell whose they are, those of this machine), and others are told in the terminal, with an address for them.
     show, start : bool, default True
         Open a browser; serve until interrupted, or return at once.
     title : str, default "daskclust"
@@ -114,13 +119,12 @@ def serve(
         served.frame(pn.state.curdoc)
         return layout.Explorer(first.twin())
 
-    server = pn.serve(
-        {"/": page}, address=address, port=port, verbose=False, threaded=False, show=False, start=False, title=title
-    )
+    how = {"show": False, "start": False, "title": title, "sign_sessions": True, "secret_key": secrets.token_urlsafe()}
+    server = pn.serve({"/": page}, address=address, port=port, verbose=False, threaded=False, **how)
     others = () if address in access.HERE else {address, socket.gethostname(), socket.getfqdn()} - {"0.0.0.0", "::"}
-    access.guard(server, others, allow_origin)
+    access.guard(server, others, allow_origin, token)
     if show:
-        server.io_loop.add_callback(server.show, "/")
+        server.io_loop.add_callback(server.show, f"/?token={token}" if token else "/")
     if start:
         access.run(server)
     return server

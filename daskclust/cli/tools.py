@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import secrets
 import shlex
 import time
 from pathlib import Path
@@ -124,13 +125,14 @@ def explore(
     boxsize: Box = None,
     file: Naming,
     port: Annotated[int, running("Port of the page; 0: a free one.", min=0, max=65535)] = 0,
-    address: Annotated[str, running("Where to listen; another one lets others in.")] = "localhost",
+    address: Annotated[str, running("Where to listen; another one lets others in, with a token.")] = "localhost",
     allow_origin: Annotated[
         str | None,
         running(
             "Names in the browser's address behind a proxy, e.g. hub.example.org.", default="those of this machine"
         ),
     ] = None,
+    token: Annotated[bool, running("Each browser needs the token of the address.", default="with --address")] = False,
     no_browser: Annotated[bool, running("Tell the address, and open no browser.", "--no-browser")] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -147,16 +149,19 @@ def explore(
             ds = ds.assign_attrs(boxsize=box)
             lines.append(f"ds = ds.assign_attrs(boxsize={box!r})")
         title = f"{path.name} - daskclust"
-        how = {"address": address, "port": port, "allow_origin": names(allow_origin) or ()}
+        is_here = address in ("localhost", "127.0.0.1", "::1")
+        secret = secrets.token_urlsafe() if token or not is_here else None
+        how = {"address": address, "port": port, "allow_origin": names(allow_origin) or (), "token": secret}
         server = serve(ds, system, source=lines, **how, show=False, start=False, title=title)
-    from daskclust.app.page.access import HERE, run
+    from daskclust.app.page.access import run
 
-    url = f"http://{'localhost' if address in HERE else address}:{server.port}/"
+    way = "/" if secret is None else f"/?token={secret}"
+    url = f"http://{'localhost' if is_here else address}:{server.port}{way}"
     console.print(f"exploring {path.name} at {url} (Ctrl-C ends it)", highlight=False, soft_wrap=True)
-    if address not in HERE:
-        errors.print(f"note: whoever reaches {address} may explore, too", highlight=False)
+    if not is_here:
+        errors.print("note: whoever has this address may explore, too", highlight=False)
     if not no_browser:
-        server.io_loop.add_callback(server.show, "/")
+        server.io_loop.add_callback(server.show, way)
     run(server)
 
 
