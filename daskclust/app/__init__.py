@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import secrets
 import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -63,6 +64,8 @@ def serve(
     source: Sequence[str] = (),
     address: str = "localhost",
     port: int = 0,
+    allow_origin: Sequence[str] = (),
+    token: str | None = None,
     show: bool = True,
     start: bool = True,
     title: str = "daskclust",
@@ -77,9 +80,15 @@ def serve(
     source : sequence of str
         Python lines that make `ds`, for the lines that the explorer gives.
     address : str, default "localhost"
-        Where to listen. Whoever reaches another address may explore, too.
+        Where to listen.
     port : int, default 0
         0 takes any free one.
+    allow_origin : sequence of str
+        Names, or ``name:port``, that the browser's address has behind a proxy. ``localhost`` with any port, which is
+        what a tunnel gives, is always let in. ``BOKEH_ALLOW_WS_ORIGIN`` is read, too.
+    token : str, optional
+        What browsers must have in the address, as ``?token=...``. By default your own need none (where the system does
+        not tell whose they are, those of this machine), and others are told in the terminal, with an address for them.
     show, start : bool, default True
         Open a browser; serve until interrupted, or return at once.
     title : str, default "daskclust"
@@ -100,6 +109,8 @@ def serve(
     layout = _layout()
     import panel as pn
 
+    from daskclust.app.page import access
+
     first = layout.State(dataset_of(ds), system, source=tuple(source), **parameters)
     first.update()  # what is wrong is told before anything is served, and kernels are compiled
     layout.Explorer(first)  # those of pictures, too
@@ -110,12 +121,15 @@ def serve(
         served.frame(pn.state.curdoc)
         return layout.Explorer(first.twin())
 
-    hosts = {"localhost", "127.0.0.1"}  # names under which the page may be asked for
-    if address not in hosts:
-        hosts = {address, socket.gethostname(), socket.getfqdn(), "localhost"} - {"0.0.0.0", "::"}
-    origins = [f"{host}:{port}" for host in sorted(hosts)] if port else None
-    how = {"websocket_origin": origins, "show": show, "start": start, "title": title}
-    return pn.serve({"/": page}, address=address, port=port, verbose=False, threaded=False, **how)
+    how = {"show": False, "start": False, "title": title, "sign_sessions": True, "secret_key": secrets.token_urlsafe()}
+    server = pn.serve({"/": page}, address=address, port=port, verbose=False, threaded=False, **how)
+    others = () if address in access.HERE else {address, socket.gethostname(), socket.getfqdn()} - {"0.0.0.0", "::"}
+    access.guard(server, others, allow_origin, token)
+    if show:
+        server.io_loop.add_callback(server.show, f"/?token={token}" if token else "/")
+    if start:
+        access.run(server)
+    return server
 
 
 def _layout() -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from daskclust.app.selection import Clusters, Selection
 from daskclust.app.state import Outcome, State
+from daskclust.core.data.quote import argument
 
 
 def code(state: State) -> str:
@@ -45,7 +46,7 @@ def _selection(state: State, selection: Selection, origin: Outcome) -> list[str]
     if isinstance(selection, Clusters) and selection.by is not None:
         lines += system.table_lines(source, "rows")
     dim = state.present.result["label"].dims[0]
-    return [*lines, *selection.lines(expressions), f"chosen = result.isel({dim}=inside)"]
+    return [*lines, *selection.lines(expressions), f"chosen = result.isel({argument(dim, 'inside')})"]
 
 
 def _imports(text: str) -> list[str]:

@@ -28,6 +28,7 @@ from daskclust.app.views.histogram import Histogram
 from daskclust.app.views.picture import Picture
 from daskclust.app.views.table import Table
 from daskclust.app.widgets import BESIDE, Control, Keys, Player, labelled
+from daskclust.core.data.quote import in_html
 
 _SIDE = 260
 _HALF = _SIDE // 2 - 20
@@ -93,7 +94,7 @@ class Explorer(Live):
         self._keep()
         if address.faults:
             words = "; ".join(address.faults)
-            self._ignored.param.update(object=f"Ignored in the address: {words}.", visible=True)
+            self._ignored.param.update(object=in_html(f"Ignored in the address: {words}."), visible=True)
         if state.present.request != state.request():  # what takes long
             pn.state.onload(self._ask)
 

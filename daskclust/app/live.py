@@ -21,6 +21,7 @@ from daskclust.app.selection import Selection
 from daskclust.app.state import Outcome, Request, State, computed, prepared
 from daskclust.app.systems import SYSTEMS, System, Work
 from daskclust.app.views._scene import Scene, View
+from daskclust.core.data.quote import in_html
 from daskclust.core.device.machine_code.compiling import Clock, Compiling, listening
 
 _MANY = 100_000  # points
@@ -184,7 +185,7 @@ class Live(Viewer):
     def _fail(self, error: Exception) -> None:
         """Tell of parameters that do not do; what was there stays."""
         self._has_failed = True
-        self._note.param.update(object=str(error) or type(error).__name__, visible=True)
+        self._note.param.update(object=in_html(str(error) or type(error).__name__), visible=True)
         self._system = self._chooser.value = self.state.system.name
 
     def _calm(self) -> None:
@@ -233,10 +234,10 @@ class Live(Viewer):
         if self.state.mask is not None:
             words.insert(0, f"{int(np.count_nonzero(self.state.mask)):,} points chosen")
         now = now or self._took
-        look, told = self._look, " · ".join(words)
+        look, told = self._look, in_html(" · ".join(words))
         self._head.object = (
             f"<h1><b>{outcome.request.system.title}</b></h1><span class='counts {look.name}'>{told}</span> &ensp;"
-            f"<span class='{kind}' role='status'>{now}</span>"
+            f"<span class='{kind}' role='status'>{in_html(now)}</span>"
         )
 
 

@@ -18,6 +18,7 @@ from daskclust.app.latest import Later, Show
 from daskclust.app.process import Process, StoppedError
 from daskclust.app.systems import Work
 from daskclust.app.widgets import labelled
+from daskclust.core.data.quote import in_html
 from daskclust.core.device.machine_code.compiling import Compiling
 
 LONG = 2.0  # seconds; work of which more is expected is done in a process
@@ -83,7 +84,7 @@ class Long:
             self._begin()
             return
         reason = f" ({job.work.words})" if job.work.words else ""
-        self._show(f"{job.words} needs {duration(job.work.seconds)}{reason}", job.back, asks=True)
+        self._show(f"{in_html(job.words)} needs {duration(job.work.seconds)}{in_html(reason)}", job.back, asks=True)
 
     def _allow(self) -> None:
         self._begin()

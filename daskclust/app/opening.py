@@ -19,7 +19,7 @@ import xarray as xr
 
 from daskclust.app.parameters import rounded
 from daskclust.core.data.files import HDF5, PARQUET, TEXT, check_file
-from daskclust.core.data.quote import listed
+from daskclust.core.data.quote import argument, listed
 from daskclust.io.particles.snapshot import is_snapshot
 from daskclust.io.schema import Columns
 
@@ -144,11 +144,10 @@ class Part:
     @property
     def lines(self) -> list[str]:
         """Python lines that make the part of ``ds``, the whole."""
-        dim = _dim(self.whole)
-        sides = (f'(ds["{name}"] >= {low!r}) & (ds["{name}"] <= {high!r})' for name, (low, high) in self.inside.items())
+        sides = (f"(ds[{name!r}] >= {low!r}) & (ds[{name!r}] <= {high!r})" for name, (low, high) in self.inside.items())
         return [
             f"part = {' & '.join(sides)}  # without these two lines, all is clustered, chunk by chunk",
-            f"ds = ds.isel({dim}=np.flatnonzero(part.values)).compute()",
+            f"ds = ds.isel({argument(_dim(self.whole), 'np.flatnonzero(part.values)')}).compute()",
         ]
 
 

@@ -11,6 +11,7 @@ import panel as pn
 
 from daskclust.app.parameters import STEPS, Parameter
 from daskclust.app.slices import Slice, Slices
+from daskclust.core.data.quote import in_html
 
 _UNSEEN = "label, .bk-slider-title { position: absolute; clip-path: inset(50%); white-space: nowrap }"  # but read aloud
 _ONE_LINE = "div { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; line-height: 15px }"
@@ -29,7 +30,9 @@ def heading(words: str) -> Any:
     style = (
         "h2 { margin: 0; padding-top: 4px; font-size: 12px; color: var(--title); border-top: 1px solid var(--edge) }"
     )
-    return pn.pane.HTML(f"<h2>{words}</h2>", stylesheets=[style], sizing_mode="stretch_width", margin=(5, 10, 1, 10))
+    return pn.pane.HTML(
+        f"<h2>{in_html(words)}</h2>", stylesheets=[style], sizing_mode="stretch_width", margin=(5, 10, 1, 10)
+    )
 
 
 class Keys(pn.custom.JSComponent):
@@ -71,7 +74,7 @@ class Control:
             self._inner.param.watch(self._on_choice, "value")
             self.panel = pn.Column(self._inner, margin=0)
             return
-        low, high = parameter.widened(value)
+        (low, high), doc = parameter.widened(value), in_html(parameter.doc)
         self._is_log = parameter.scale == "log" and low > 0
         self._number = labelled(
             pn.widgets.FloatInput,
@@ -102,8 +105,8 @@ class Control:
         self._inner.param.watch(self._on_slide, "value")
         self._number.param.watch(self._on_number, "value")
         name = pn.pane.HTML(
-            f"<b>{parameter.name}</b>{unit}<br>"
-            f"<span style='color:var(--soft);font-size:11px' title='{parameter.doc}'>{parameter.doc}</span>",
+            f"<b>{in_html(parameter.name)}</b>{in_html(unit)}<br>"
+            f"<span style='color:var(--soft);font-size:11px' title='{doc}'>{doc}</span>",
             width=172,
             margin=(0, 0, 0, 10),
             stylesheets=[_ONE_LINE],
@@ -228,7 +231,7 @@ class Player:
 
     def _write(self) -> None:
         words = f"all {self._slices.name}s" if self.part is None else self._slices.words(self.part)
-        self._words.object = f"<b class='slice-words'>{words}</b>"
+        self._words.object = f"<b class='slice-words'>{in_html(words)}</b>"
 
     def _tell(self) -> None:
         if not self._is_mine:

@@ -5,17 +5,26 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 from rich.console import Console
 from rich.markup import escape
 from rich.panel import Panel
+from rich.segment import Segment
 from rich.table import Table
 from typer.core import TyperCommand, TyperGroup
 
+from daskclust.core.data.quote import printable
+
 
 class _Console(Console):
-    """A console that leaves it to the caller to say that nobody reads on."""
+    """A console that escapes control characters of what it prints, and lets the caller say that nobody reads on."""
+
+    def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
+        """Yield what is printed; the codes of rich itself are apart from texts."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(printable(segment.text), segment.style)
 
     def on_broken_pipe(self) -> None:
         raise  # noqa: PLE0704 (called while rich handles BrokenPipeError)

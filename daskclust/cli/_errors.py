@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import typer
 
-from daskclust.core.data.quote import short
+from daskclust.core.data.quote import printable, short
 from daskclust.machine import NoGPUError
 
 # What the user can correct. All else is a fault of this program, and shows where it happened.
@@ -130,7 +130,7 @@ def _of_system(error: OSError) -> tuple[str, str]:
 
 # ------------------------------------------------------------------------------------------------------------- messages
 def _one_line(error: BaseException) -> str:
-    return short(" ".join(str(error).split()), _LONGEST)
+    return short(" ".join(printable(str(error)).split()), _LONGEST)
 
 
 def _lower(text: str) -> str:

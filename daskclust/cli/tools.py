@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import secrets
 import shlex
 import time
 from pathlib import Path
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 _COLUMNS = {"cluster": "d", "layer": "d", "size": "d", "energy": ".2f", "mass": ".3g", "tot": ".0f"}
 _COLUMNS |= {"x": ".1f", "y": ".1f", "z": ".1f", "rms": ".2f"}
-_HERE = ("localhost", "127.0.0.1", "::1")
 
 EXPLORE = """
 Reads
@@ -38,8 +38,10 @@ Examples
   daskclust explore my.csv --system clue --columns px=x,py=y,E=energy --units x=mm,y=mm
   # in eta and phi
   daskclust explore hits.csv --system clue --coordinates eta,phi
-  # on another machine, behind ssh -L 5006:localhost:5006 of this one
+  # on another machine, behind ssh -L 5006:localhost:5006 of this one; the port of this one may be another
   daskclust explore run.tpx3 --port 5006 --no-browser
+  # behind jupyter-server-proxy of a hub
+  daskclust explore run.tpx3 --port 5006 --no-browser --allow-origin hub.example.org
 """
 
 DEMO = """
@@ -124,7 +126,14 @@ def explore(
     file: Naming,
     cells: Cells,
     port: Annotated[int, running("Port of the page; 0: a free one.", min=0, max=65535)] = 0,
-    address: Annotated[str, running("Where to listen; another one lets others in.")] = "localhost",
+    address: Annotated[str, running("Where to listen; another one lets others in, with a token.")] = "localhost",
+    allow_origin: Annotated[
+        str | None,
+        running(
+            "Names in the browser's address behind a proxy, e.g. hub.example.org.", default="those of this machine"
+        ),
+    ] = None,
+    token: Annotated[bool, running("Each browser needs the token of the address.", default="with --address")] = False,
     no_browser: Annotated[bool, running("Tell the address, and open no browser.", "--no-browser")] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -142,20 +151,22 @@ def explore(
             ds = ds.assign_attrs(boxsize=box)
             lines.append(f"ds = ds.assign_attrs(boxsize={box!r})")
         title = f"{path.name} - daskclust"
-        server = serve(ds, system, source=lines, address=address, port=port, show=False, start=False, title=title)
-    url = f"http://{'localhost' if address in _HERE else address}:{server.port}/"
+        is_here = address in ("localhost", "127.0.0.1", "::1")
+        secret = secrets.token_urlsafe() if token or not is_here else None
+        how = {"address": address, "port": port, "allow_origin": names(allow_origin) or (), "token": secret}
+        server = serve(ds, system, source=lines, **how, show=False, start=False, title=title)
+    from daskclust.app.page.access import run
+
+    way = "/" if secret is None else f"/?token={secret}"
+    url = f"http://{'localhost' if is_here else address}:{server.port}{way}"
     console.print(f"exploring {path.name} at {url} (Ctrl-C ends it)", highlight=False, soft_wrap=True)
     if told := prepared_in_words(ds.attrs):
         console.print(f"channels: {told}", highlight=False, soft_wrap=True)
-    if address not in _HERE:
-        errors.print(f"note: whoever reaches {address} may explore, too", highlight=False)
-    server.start()
+    if not is_here:
+        errors.print("note: whoever has this address may explore, too", highlight=False)
     if not no_browser:
-        server.io_loop.add_callback(server.show, "/")
-    try:
-        server.io_loop.start()  # Ctrl-C ends it: Panel sees to that
-    finally:
-        server.stop()
+        server.io_loop.add_callback(server.show, way)
+    run(server)
 
 
 # ---------------------------------------------------------------------------------------------------------------- demo

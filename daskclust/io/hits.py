@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 from daskclust.core.data.files import HDF5, PARQUET, TEXT, check_file, is_parts, known_suffix, replacing
-from daskclust.core.data.quote import listed
+from daskclust.core.data.quote import in_sheet, listed
 from daskclust.core.data.units import BOX
 from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
 from daskclust.io.blocks import Block, blocks_of, column_dtypes, in_memory, native, only_dim, with_scalars_told
@@ -263,6 +263,7 @@ def _write_csv(stream: BinaryIO, blocks: Iterator[Block], names: list[str], head
     stream.write(head.encode("utf-8"))
     for number, block in enumerate(blocks):
         columns = {name: block[name].astype(np.int8) if block[name].dtype == bool else block[name] for name in names}
+        columns = {in_sheet(name): values for name, values in columns.items()}
         text = pd.DataFrame(columns).to_csv(index=False, header=number == 0, lineterminator="\n", na_rep="nan")
         stream.write(text.encode("utf-8"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from typing import Any
 
 import numpy as np
@@ -147,7 +148,7 @@ def test_a_suggestion_is_shown_and_used() -> None:
     suggesting._latest.ask()
     words, curve, use = suggesting._shown.objects
     found = suggest(explorer.state.present)
-    assert found.reason in words.object
+    assert found.reason in html.unescape(words.object)
     assert f"rhoc = {found.values['rhoc']:g}" in words.object
     assert curve.object.renderers[1].data_source.data["x"] == [found.curve.at[0]]
     use.clicks += 1

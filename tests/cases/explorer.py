@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,7 @@ def glyphs(explorer: Explorer, kind: type) -> list[dict[str, Any]]:
 
 def told(explorer: Explorer) -> str:
     """Return the note beside the sliders."""
-    return explorer._note.object if explorer._note.visible else ""
+    return html.unescape(explorer._note.object) if explorer._note.visible else ""
 
 
 def points(n: int, apart: float = 10.0, **more: Any) -> xr.Dataset:

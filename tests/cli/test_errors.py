@@ -4,6 +4,7 @@ import errno
 import json
 import shlex
 import sys
+import unicodedata
 
 import pytest
 import typer
@@ -325,3 +326,20 @@ def test_an_error_is_a_document_too(command, tmp_path, monkeypatch, line):
     assert set(error) == {"kind", "what", "hint", "exit_code"}
     assert error["exit_code"] == code > 0
     assert err == f"error: {error['what']}\nhint: {error['hint']}\n"
+
+
+@pytest.mark.parametrize("name", ["a\x1b[31m.csv", "a\x07\x08.csv", "a\x9b.csv", "a\u202e.csv", "a\r\x0b.csv"])
+@pytest.mark.parametrize("content", [None, "", "x,y\n1,2\n", "x,y\n1,b\n"])
+@pytest.mark.parametrize(
+    "words", ["dbscan --eps 1", "dbscan --eps 1 --json", "hca --threshold 1 --n-clusters 1", "clue --dc 1 --rhoc 1"]
+)
+def test_a_terminal_obeys_no_name_of_a_file(command, tmp_path, name, content, words):
+    """Of a file that is read, missing, empty or wrong; in errors, summaries and what to do next."""
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    system, *options = words.split()
+    _, out, err = command(system, tmp_path / name, *options, "-o", tmp_path / f"out{name}")
+    odd = [each for each in out + err if each not in "\n\t" and unicodedata.category(each).startswith("C")]
+    assert not odd
+    if not content:
+        assert ascii(name[:2])[1:-1] in (out + err).replace("\\\\", "\\").replace("\\u00", "\\x")

@@ -23,6 +23,7 @@ class Address:
     def keep(self, known: Mapping[str, Any]) -> None:
         """Write what a copy of the address shall show."""
         new = {name: str(value) for name, value in known.items()}
+        new |= {name: self.known[name] for name in ("token",) if name in self.known}  # of `serve`
         if self._location is not None and new != self.known:
             self.faults = self.faults if self._is_read else []  # the user goes on, after they were told
             self.known, self._is_read = new, False

@@ -13,6 +13,7 @@ from panel.viewable import Viewer
 
 from daskclust.app.page.design import styled
 from daskclust.app.widgets import heading, labelled
+from daskclust.core.data.quote import in_html
 
 Column = Literal["left", "right"]
 COLUMNS: tuple[Column, Column] = ("left", "right")
@@ -174,7 +175,9 @@ class Board(Viewer):
             "enlarge": lambda: self._arrange(enlarged=None if self.arrangement.enlarged else title),
             "hide": lambda: self._arrange(hidden=self.arrangement.hidden | {title}, enlarged=None),
         }
-        words = pn.pane.HTML(f"<h2>{title}</h2>", stylesheets=[_WORDS], styles=_UNTOUCHED, margin=(0, 8, 0, 10))
+        words = pn.pane.HTML(
+            f"<h2>{in_html(title)}</h2>", stylesheets=[_WORDS], styles=_UNTOUCHED, margin=(0, 8, 0, 10)
+        )
         caption = panel.caption or pn.pane.HTML("")
         caption.param.update(
             sizing_mode="stretch_width", stylesheets=[_WORDS], styles=_UNTOUCHED, margin=(0, _TOOLS, 0, 0)

@@ -9,6 +9,7 @@ from daskclust.app.look import DARK, LIGHT
 
 _HTML = """
 {%% block postamble %%}
+<meta http-equiv="Content-Security-Policy" content="script-src-attr 'none'; object-src 'none'; base-uri 'none'">
 <style>
 html { color-scheme: light dark; background: %s }
 body { overflow: auto }

@@ -12,6 +12,7 @@ import xarray as xr
 from daskclust.accessor import ClustAccessor
 from daskclust.app.parameters import Parameter
 from daskclust.app.systems._base import System, Values, is_timepix
+from daskclust.core.data.quote import argument
 from daskclust.core.merge.labels import NOISE
 
 _MOST_PIXELS = 1 << 26  # that are counted one by one
@@ -67,7 +68,8 @@ class Events(System):
         if values["max_pixel_hits"] >= self._hits.max(initial=1):
             return []
         of_pixel = f'ds[{self._pixel}].to_dataframe().groupby({self._pixel})["x"].transform("size").values'
-        return [f"hits = {of_pixel}", f"ds = ds.isel({self.ds['toa'].dims[0]}=hits <= {values['max_pixel_hits']!r})"]
+        few = f"hits <= {values['max_pixel_hits']!r}"
+        return [f"hits = {of_pixel}", f"ds = ds.isel({argument(self.ds['toa'].dims[0], few)})"]
 
 
 def _pixel_hits(places: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int32]:

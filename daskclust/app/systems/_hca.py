@@ -15,6 +15,7 @@ from daskclust.app.selection import LINKAGE
 from daskclust.app.systems._base import System, Values, Work, coordinates, is_plain
 from daskclust.core import hierarchy as tree
 from daskclust.core.data.inputs import NOT_CLUSTERED
+from daskclust.core.data.quote import argument
 
 _MOST_CELLS = 100_000  # beyond, even one hierarchy of k-means clusters is no matter of seconds
 _MOST_AT_ONCE = 4_000  # more cells than this are first divided
@@ -148,7 +149,7 @@ class Hca(System):
         if not self._has_X:
             return super().table_lines(source, name)
         channel = _channel(self.ds)
-        names = "" if channel in self.ds.coords else f".assign_coords({channel}={self._names!r})"
+        names = "" if channel in self.ds.coords else f".assign_coords({argument(channel, repr(self._names))})"
         cells = f'cells = {source}["X"]{names}.to_dataset({channel!r}).assign(label={source}["label"])'
         return [cells, *super().table_lines("cells", name)]
 
@@ -158,7 +159,7 @@ class Hca(System):
     def expression(self, name: str, source: str) -> str:
         if name not in self._names or not self._has_X:
             return super().expression(name, source)
-        return f'{source}["X"].isel({_channel(self.ds)}={self._names.index(name)}).values'
+        return f'{source}["X"].isel({argument(_channel(self.ds), self._names.index(name))}).values'
 
     def _fit(self, values: Values) -> Any:
         """Return the fitted estimator: its hierarchy is kept for other cuts."""

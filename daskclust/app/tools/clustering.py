@@ -13,6 +13,7 @@ from daskclust.app.opening import Part
 from daskclust.app.state import State
 from daskclust.app.tools.whole import cluster_whole
 from daskclust.app.widgets import labelled
+from daskclust.core.data.quote import in_html
 
 
 class Clustering:
@@ -58,8 +59,8 @@ class Clustering:
 
     def _show(self, done: int, total: int, step: str) -> None:
         self._bar.param.update(visible=True, value=round(100 * done / total) if total else 0)
-        self._words.object = f"{step or 'reading'}: {done:,} of {total:,} tasks"
+        self._words.object = in_html(f"{step or 'reading'}: {done:,} of {total:,} tasks")
 
     def _end(self, words: str) -> None:
         self._bar.visible = self._button.disabled = False
-        self._words.object = words
+        self._words.object = in_html(words)

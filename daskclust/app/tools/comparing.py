@@ -18,6 +18,7 @@ from daskclust.app.tools.compare import Comparison, compare, contingency, match
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.app.views.picture import Picture
 from daskclust.app.widgets import labelled
+from daskclust.core.data.quote import in_html
 
 _TITLES = {"change": "change", "A": "A", "B": "now", "points": "points"}
 
@@ -86,5 +87,5 @@ class Changes(View):
         return functools.partial(self._show, found)
 
     def _show(self, found: Comparison) -> None:
-        self._words.object = f"<span class='compared'>{found.words}</span>"
+        self._words.object = f"<span class='compared'>{in_html(found.words)}</span>"
         self._table.value = found.changes

@@ -14,6 +14,7 @@ from daskclust.app.code import blocks
 from daskclust.app.slices import Slice
 from daskclust.app.state import State
 from daskclust.app.systems import SYSTEMS, Decision, Hierarchy
+from daskclust.core.data.quote import argument
 
 Ranges = tuple[tuple[float, float], tuple[float, float]]
 
@@ -117,7 +118,7 @@ def _plots(state: State, seen: Seen) -> list[list[str]]:
     if seen.slice is not None and state.slices is not None:
         within = state.slices.range(seen.slice, state.present.columns)
         lines = [f"there = {within.words({within.name: system.expression(within.name, 'result')})}"]
-        drawn = f"result.isel({state.present.result['label'].dims[0]}=there)"
+        drawn = f"result.isel({argument(state.present.result['label'].dims[0], 'there')})"
     first, second = map(repr, seen.axes)
     chosen = [[f"plot.clusters(chosen, {first}, {second})"]] if state.mask is not None and drawn != "cells" else []
     found = [[*lines, f"plot.clusters({drawn}, {first}, {second}).opts(xlim={x!r}, ylim={y!r})"]]

@@ -13,6 +13,7 @@ from daskclust.app.code import code
 from daskclust.app.state import State
 from daskclust.app.tools.export import Seen, figure, figures, notebook
 from daskclust.app.widgets import BESIDE, heading, labelled
+from daskclust.core.data.quote import in_sheet
 
 __all__ = ["Exporting", "Seen"]
 
@@ -50,7 +51,7 @@ class Exporting:
     def table(self, kind: str) -> io.BytesIO:
         """Return the table, of clusters with chosen points or of all, as a file."""
         frame = self._state.present.rows(self._state.mask).to_dataframe()
-        return io.BytesIO(frame.to_csv().encode() if kind == "csv" else frame.to_parquet())
+        return io.BytesIO(frame.rename(columns=in_sheet).to_csv().encode() if kind == "csv" else frame.to_parquet())
 
     def _figure(self, kind: str) -> io.BytesIO:
         return io.BytesIO(figure(self._state, self._seen(), self._name.value, kind))

@@ -14,6 +14,7 @@ from daskclust.app.latest import Later, Latest, Show
 from daskclust.app.state import State
 from daskclust.app.tools.suggest import Curve, Suggestion, suggest
 from daskclust.app.widgets import labelled
+from daskclust.core.data.quote import in_html
 from daskclust.plot._look import ACCENT, COLORS
 
 _MOST_DRAWN = 400  # points of a curve
@@ -47,11 +48,11 @@ class Suggesting:
 
     def _fail(self, error: Exception) -> None:
         self._ask.loading = False
-        self._shown.param.update(objects=[_words(f"No suggestion: {error}")], visible=True)
+        self._shown.param.update(objects=[_words(in_html(f"No suggestion: {error}"))], visible=True)
 
     def _show(self, found: Suggestion) -> None:
         self._ask.loading = False
-        parts = [_words(_told(found.values) + found.reason)]
+        parts = [_words(_told(found.values) + in_html(found.reason))]
         if len(found.curve.x):
             parts.append(pn.pane.Bokeh(_drawn(found.curve), sizing_mode="stretch_width", margin=0))
         if found.values:

@@ -29,6 +29,7 @@ from bokeh.plotting import figure
 from daskclust.app.look import Look
 from daskclust.app.selection import Box, Lasso, corners
 from daskclust.app.views._scene import Choose
+from daskclust.core.data.quote import in_html
 
 Ranges = tuple[tuple[float, float], tuple[float, float]]
 Frame = tuple[Ranges, tuple[int, int]]  # what axes show, and on how many pixels
@@ -210,7 +211,7 @@ class Canvas:
 
     def title(self, words: str) -> None:
         """Tell of what is seen, in the bar of the panel."""
-        self.caption.object = words
+        self.caption.object = in_html(words)
 
     def plain_ticks(self) -> None:
         """Write numbers on the axes in full, with an exponent where they are very large or small."""

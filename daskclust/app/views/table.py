@@ -12,6 +12,7 @@ import panel as pn
 from daskclust.app.latest import Show
 from daskclust.app.selection import Clusters
 from daskclust.app.views._scene import Choose, Scene, View
+from daskclust.core.data.quote import in_html
 
 _FIRST = ("selected", "size", "energy", "mass", "tot", "layer", "x", "y", "z")
 _ROWS = 20  # of a page, before the browser says how many are seen
@@ -69,7 +70,7 @@ class Table(View):
         order = next((name for name in ("energy", "mass", "tot", "size") if name in names), None)
         frame = frame if order is None else frame.sort_values(order, ascending=False, kind="stable")
         units = {name: str(table[name].attrs.get("units", "1")) for name in names}
-        titles = {name: name if unit in ("1", "") else f"{name} ({unit})" for name, unit in units.items()}
+        titles = {name: in_html(name if unit in ("1", "") else f"{name} ({unit})") for name, unit in units.items()}
         rows = np.flatnonzero(np.isin(frame.index, lit)).tolist()
         return functools.partial(self._show, frame, titles, rows)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -12,6 +13,7 @@ from typing import Any
 _ONE, _ALL, _NAMES = 100, 400, 20  # characters of one quotation, and of a list of names; names in a list
 _LOOKED_AT = 2000
 _DIGITS = 40
+_MARKS = {ord(mark): f"&#{ord(mark)};" for mark in "&<>\"'[\\`*"}  # of HTML, and of Markdown
 
 
 def short(text: object, most: int = _ALL) -> str:
@@ -27,6 +29,27 @@ def quoted(value: Any) -> str:
     if isinstance(value, int) and abs(value) >= 10**_DIGITS:
         return f"about {'-' if value < 0 else ''}1e{math.log10(abs(value)):.0f}"
     return short(repr(value))
+
+
+def in_html(text: object) -> str:
+    """Return what HTML, or Markdown, shows as this text: no part of it is taken for a mark."""
+    return str(text).translate(_MARKS)
+
+
+def in_sheet(text: object) -> str:
+    """Return a text for a cell of CSV: spreadsheets compute what begins with = + - @, and not what is behind a '."""
+    return f"'{text}" if str(text).startswith(("=", "+", "-", "@")) else str(text)
+
+
+def printable(text: str) -> str:
+    """Return a text with control characters escaped, but for new lines and tabs: a terminal obeys them."""
+    odd = {each for each in text if each not in "\n\t" and unicodedata.category(each).startswith("C")}
+    return text.translate({ord(each): each.encode("unicode_escape").decode() for each in odd}) if odd else text
+
+
+def argument(name: str, value: Any) -> str:
+    """Return an argument in Python lines, ``name=value``, whatever its name is."""
+    return f"{name}={value}" if name.isidentifier() else f"**{{{name!r}: {value}}}"
 
 
 def listed(names: Iterable[Any]) -> str:

@@ -1,0 +1,138 @@
+"""Who is let in: requests for a host and from an origin that are served, of this user or with the token."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import os
+import re
+import secrets
+from collections.abc import Iterable
+from ipaddress import ip_address
+from pathlib import Path
+from struct import unpack
+from typing import Any
+from urllib.parse import urlsplit
+
+from bokeh.server.util import match_host
+from bokeh.settings import settings
+from tornado.routing import Matcher, Rule
+from tornado.web import RequestHandler
+
+from daskclust.core.data.quote import quoted
+
+HERE = ("localhost", "127.0.0.1", "::1")
+_MOST = 50  # reasons that are told
+_PORTS = {"http": 80, "https": 443}
+_FREE = re.compile(r"/(favicon\.ico|static/.*|components/.*|ws)")  # files, and what needs a session that a page had
+_CONNECTIONS = Path("/proc/net/tcp"), Path("/proc/net/tcp6")
+_log = logging.getLogger(__name__)
+
+
+class _Guard(Matcher):
+    """Matches the requests that are refused, and says why, each reason once in the terminal."""
+
+    def __init__(self, names: Iterable[str], allowed: Iterable[str], port: int, token: str | None) -> None:
+        self._names = {*HERE, *names}
+        self._allowed = [f"//{each.lower().rpartition('//')[2].rstrip('/').removesuffix(':*')}" for each in allowed]
+        self._port, self._token, self._is_asked = port, token or secrets.token_urlsafe(), token is not None
+        self._told: set[str] = set()
+
+    def match(self, request: Any) -> dict[str, Any] | None:
+        why, more = self._fault(request.headers, request.path), ""
+        if why is None and not self._is_trusted(request):
+            why = "this needs the token of the user who serves it: open the address with ?token= in their terminal"
+            more = f": {f'http://{request.host}/?token={self._token}'!r}"
+        if why is None:
+            request.headers.pop("Origin", None)  # Bokeh's own check knows no "any port", and its variable replaces all
+            return None
+        if why not in self._told and len(self._told) < _MOST:
+            self._told.add(why)
+            _log.warning("refused: %s%s", why, more)
+        return {"target_kwargs": {"why": why}}
+
+    def _is_trusted(self, request: Any) -> bool:
+        """Tell whether a request has the token, or needs none."""
+        given = request.query_arguments.get("token", [b""])[-1]
+        if _FREE.fullmatch(request.path) or hmac.compare_digest(given, self._token.encode()):
+            return True
+        return not self._is_asked and _is_of_this_user(request.connection.context.address, self._port)
+
+    def _fault(self, headers: Any, path: str) -> str | None:
+        """Return why a request is refused, or None."""
+        host, origin = headers.get("Host", "").lower(), headers.get("Origin")
+        name, _ = _place(f"//{host}")
+        if not (name in self._names or _is_number(name) or any(match_host(name, _place(a)[0]) for a in self._allowed)):
+            return _refusal("the page was asked for as", host)  # another site's name may point to this machine
+        if origin is not None:
+            name, whole = _place(origin)  # any port of this machine, as tunnels have them
+            is_same = origin.lower().partition("//")[2] == host
+            if not (name in self._names or is_same or any(match_host(whole, each[2:]) for each in self._allowed)):
+                return _refusal("a page tried to connect from", origin)
+        if path.endswith("/autoload.js"):  # any page can read it
+            return "the explorer's page cannot be part of another page; open it on its own"
+        return None
+
+
+class _Refused(RequestHandler):
+    def initialize(self, why: str) -> None:
+        self._why = why
+
+    def prepare(self) -> None:
+        self.set_status(403)
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        self.finish(self._why)
+
+
+def guard(server: Any, names: Iterable[str], allowed: Iterable[str], token: str | None = None) -> None:
+    """Refuse requests to a server of Bokeh that are not for these names, or from origins that are not known.
+
+    With a token, pages without it are refused, too. With none, other users and machines need one that is made.
+    """
+    matcher = _Guard(names, (*allowed, *settings.allowed_ws_origin()), server.port, token)
+    server._tornado.add_handlers(".*", [Rule(matcher, _Refused)])
+
+
+def run(server: Any) -> None:
+    """Answer requests until Ctrl-C, which Panel sees to."""
+    server.start()
+    try:
+        server.io_loop.start()
+    finally:
+        server.stop()
+
+
+def _refusal(what: str, where: str) -> str:
+    name, _ = _place(where if "//" in where else f"//{where}")
+    return (
+        f"{what} {quoted(where)}, which is not served; if you trust it, start the explorer with --allow-origin "
+        f"{quoted(name) if name else 'NAME'} (in Python allow_origin=), or set BOKEH_ALLOW_WS_ORIGIN"
+    )
+
+
+def _place(url: str) -> tuple[str, str]:
+    """Return the name in an address, and the name with the port; nothing where it is no address."""
+    try:
+        parts = urlsplit(url.lower())
+        return parts.hostname or "", f"{parts.hostname}:{parts.port or _PORTS.get(parts.scheme, '')}"
+    except ValueError:
+        return "", ""
+
+
+def _is_of_this_user(peer: tuple[Any, ...], port: int) -> bool:
+    """Tell whether a program of this user is at the other end; where the system does not tell, one of this machine."""
+    there = ip_address(peer[0])
+    if not any(table.exists() for table in _CONNECTIONS):
+        return there.is_loopback
+    forms = there.packed, b"\0" * 10 + b"\xff\xff" + there.packed  # IPv4, and the same in IPv6
+    ends = [f"{b''.join(b'%08X' % w for w in unpack(f'={len(a) // 4}I', a)).decode()}:{peer[1]:04X}" for a in forms]
+    rows = [line.split() for table in _CONNECTIONS if table.exists() for line in table.read_text().splitlines()[1:]]
+    return {row[7] for row in rows if row[1] in ends and row[2].endswith(f":{port:04X}")} == {str(os.getuid())}
+
+
+def _is_number(name: str) -> bool:
+    """Tell whether a name is an IP address, which nobody can point elsewhere."""
+    try:
+        return bool(ip_address(name))
+    except ValueError:
+        return False
