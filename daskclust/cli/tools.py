@@ -153,7 +153,12 @@ def explore(
         title = f"{path.name} - daskclust"
         is_here = address in ("localhost", "127.0.0.1", "::1")
         secret = secrets.token_urlsafe() if token or not is_here else None
-        how = {"address": address, "port": port, "allow_origin": names(allow_origin) or (), "token": secret}
+        how: dict[str, Any] = {
+            "address": address,
+            "port": port,
+            "allow_origin": names(allow_origin) or (),
+            "token": secret,
+        }
         server = serve(ds, system, source=lines, **how, show=False, start=False, title=title)
     from daskclust.app.page.access import run
 

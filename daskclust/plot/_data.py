@@ -64,7 +64,8 @@ def _dataset(data: Any, names: set[Any], dim: str, axes: Sequence[str]) -> xr.Da
     if _is_estimator(data):
         return results_of(data)
     if isinstance(data, xr.Dataset):
-        return with_units_told(data)
+        told: xr.Dataset = with_units_told(data)
+        return told
     table = table_of(data)
     if table is None:
         X = plain("points", data)

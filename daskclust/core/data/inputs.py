@@ -163,9 +163,8 @@ def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequenc
     if library(data) == "dask" and not is_dask(data):
         raise TypeError(f"X must be an array, a DataFrame or an xarray.Dataset, got {type(data)!r}")
     X = data if library(data) == "scipy" else column("X", data, reals)
-    axes = tuple(range(X.shape[1])) if len(X.shape) == 2 else ()
-    unit = separated("X", data)[1]
-    return Points(X, axes, {}, units={} if unit is None else dict.fromkeys(axes, unit))
+    numbers, unit = range(X.shape[1] if len(X.shape) == 2 else 0), separated("X", data)[1]
+    return Points(X, tuple(numbers), {}, units={} if unit is None else dict.fromkeys(numbers, unit))
 
 
 def _points_of(data: Any, table: Table, axes: list[str]) -> Points:

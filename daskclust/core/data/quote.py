@@ -47,9 +47,9 @@ def printable(text: str) -> str:
     return text.translate({ord(each): each.encode("unicode_escape").decode() for each in odd}) if odd else text
 
 
-def argument(name: str, value: Any) -> str:
+def argument(name: Any, value: Any) -> str:
     """Return an argument in Python lines, ``name=value``, whatever its name is."""
-    return f"{name}={value}" if name.isidentifier() else f"**{{{name!r}: {value}}}"
+    return f"{name}={value}" if str(name).isidentifier() else f"**{{{name!r}: {value}}}"
 
 
 def listed(names: Iterable[Any]) -> str:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from daskclust.core.data.quote import listed, quoted
-
-if TYPE_CHECKING:
-    from daskclust.io.cytometry.fcs import FcsLayout
 
 Unmixing = tuple[tuple[int, ...], tuple[tuple[float, ...], ...]]
 """Which columns a matrix is of, and its inverse by rows."""
@@ -28,8 +25,8 @@ _COMPENSATED = re.compile(
 _SUBTRACTED = re.compile(r"dfc\d+to\d+")
 
 
-def unmixing_of(layout: FcsLayout) -> tuple[Unmixing | None, str]:
-    """Return how the own matrix of a file compensates it, and ``"file"``; None, and ``"none"`` or ``"before"``.
+def unmixing_of(layout: Any) -> tuple[Unmixing | None, str]:
+    """Return how the own matrix of a file compensates it, by its `FcsLayout`, and ``"file"``; None, and ``"none"`` or ``"before"``.
 
     ``"before"`` is where the file tells that its values are compensated. A matrix that cannot be used is an error.
     """
@@ -76,7 +73,12 @@ def _labels(spillover: Spillover) -> list[str] | None:
 
 def _channels(labels: Sequence[str], names: Sequence[Sequence[str]], detectors: Sequence[str]) -> list[list[int]]:
     """Return which channels each label of a matrix means: by detector, by name, or all labels by number from 1."""
-    stages = [([(name,) for name in detectors], str), (names, str), (names, str.casefold), (names, _bare)]
+    stages: list[tuple[Sequence[Sequence[str]], Callable[[str], str]]] = [
+        ([(name,) for name in detectors], str),
+        (names, str),
+        (names, str.casefold),
+        (names, _bare),
+    ]
     ways = [
         [[k for k, own in enumerate(of) if same(label) in map(same, own)] for of, same in stages] for label in labels
     ]
