@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from daskclust.io import ParquetSink
 
+logger = logging.getLogger(__name__)
+
 _STAGES = "starting", "reading", "clustering", "table", "writing"
 _WRITTEN_IN_PART = re.compile(r"\d+ requested and \d+ written")  # NumPy's words for a full disk
 _SHOWN = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".fcs")  # what the explorer reads of cells
@@ -169,7 +171,10 @@ class Job:
         path = Path(self.source)
         self.work.read(path, is_lazy=self.run.is_on_dask)
         with self.stage("reading"):
-            return reader(path, chunks=(chunks or About(about)) if self.run.is_on_dask else None, **options)
+            ds = reader(path, chunks=(chunks or About(about)) if self.run.is_on_dask else None, **options)
+        if told := ds.attrs.get("columns"):
+            logger.warning("columns were taken as %s", told)
+        return ds
 
     def cluster(
         self, points: xr.Dataset, system: str, parameters: dict[str, Any], wanted: list[str] | None = None

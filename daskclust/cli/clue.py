@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -15,10 +16,18 @@ from daskclust.cli._options import Chunks, Naming, Output, Table, clustering, na
 if TYPE_CHECKING:
     import xarray as xr
 
+logger = logging.getLogger(__name__)
+
+_WITHOUT = {
+    "energy": "no energy column: every hit weighs 1",
+    "layer": "no layer column: all hits are on one layer",
+}
+
 MANUAL = f"""
 Reads
   FILE            CSV or text, Parquet, HDF5, ROOT (file.root:tree), .npy, .npz
-  x, y            position, cm, to which --units x=mm,y=mm converts, as all lengths; also pos_x, hit_x
+  x, y            position, cm, to which --units x=mm,y=mm converts, as all lengths; also pos_x, and all of these
+                  names with one prefix, as rechit_x, rechit_layer
   layer           optional, whole number: hits of two layers are never neighbours
   energy          optional, GeV, the weight; also e, edep, weight. Without one each hit weighs 1
 
@@ -108,7 +117,10 @@ def clue(
         estimate(job, partial(read_hits, **naming), lambda *_: CluePlan.cost, chunks)
         return
     with job.started():
-        result = job.cluster(job.read(read_hits, chunks, **naming), "clue", parameters)
+        hits = job.read(read_hits, chunks, **naming)
+        if words := [said for name, said in _WITHOUT.items() if name not in hits]:
+            logger.warning("%s", "; ".join(words))
+        result = job.cluster(hits, "clue", parameters)
         job.summary = {
             "hits": int(result["label"].size),
             "clusters": int(result["is_seed"].sum()),

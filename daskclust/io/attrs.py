@@ -17,11 +17,11 @@ KEY = "daskclust"
 
 
 def stored_attrs(ds: xr.Dataset, dim: str) -> dict[str, Any]:
-    """Return the attributes of a data set that go into a file: not ``source``, which is the file itself.
+    """Return the attributes of a data set that go into a file: not ``source`` and ``columns``, which tell of a file.
 
     A table of clusters is of no field, whatever the data set it was made of.
     """
-    attrs = {str(name): _plain(value) for name, value in ds.attrs.items() if name != "source"}
+    attrs = {str(name): _plain(value) for name, value in ds.attrs.items() if name not in ("source", "columns")}
     if isinstance(box := ds.attrs.get("boxsize"), list | tuple):
         attrs["boxsize"] = [side or 0.0 for side in box]  # 0 is an open axis: formats have no None
     field = FIELDS.get(str(attrs.get("field")))

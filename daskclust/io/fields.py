@@ -95,9 +95,9 @@ CALORIMETER = Field(
     name="calorimeter",
     dim="hit",
     variables=(
-        Variable("x", "float", "float64", "cm", "position across the beam", ("pos_x", "posx", "hit_x")),
-        Variable("y", "float", "float64", "cm", "position across the beam", ("pos_y", "posy", "hit_y")),
-        Variable("z", "float", "float64", "cm", "position along the beam", ("pos_z", "posz", "hit_z")),
+        Variable("x", "float", "float64", "cm", "position across the beam", ("pos_x", "posx")),
+        Variable("y", "float", "float64", "cm", "position across the beam", ("pos_y", "posy")),
+        Variable("z", "float", "float64", "cm", "position along the beam", ("pos_z", "posz")),
         Variable("eta", "float", "float64", "1", "pseudorapidity"),
         Variable("phi", "float", "float64", "rad", "azimuth"),
         Variable("layer", "int", "int32", "1", "layer number", ("layerid", "layer_id", "lay")),
@@ -135,16 +135,24 @@ TIMEPIX = Field(
     marks=("toa", "toa_ns"),
 )
 
+_POSITIONS, _VELOCITIES = ("pos", "position", "positions", "coordinates"), ("vel", "velocity", "velocities")
+
+
+def _vectors(names: tuple[str, ...], axis: str) -> tuple[str, ...]:
+    """Return the names of a component, as of a dataset of shape (n, 3): ``pos_x``, ``posx``."""
+    return tuple(f"{name}{mark}{axis}" for name in names for mark in ("_", ""))
+
+
 PARTICLES = Field(
     name="particles",
     dim="particle",
     variables=(
-        Variable("x", "float", "float64", "", "position along x", ("pos_x", "posx"), usual="Mpc/h"),
-        Variable("y", "float", "float64", "", "position along y", ("pos_y", "posy"), usual="Mpc/h"),
-        Variable("z", "float", "float64", "", "position along z", ("pos_z", "posz"), usual="Mpc/h"),
-        Variable("vx", "float", "float64", "", "velocity along x", ("vel_x", "velx"), usual="km/s"),
-        Variable("vy", "float", "float64", "", "velocity along y", ("vel_y", "vely"), usual="km/s"),
-        Variable("vz", "float", "float64", "", "velocity along z", ("vel_z", "velz"), usual="km/s"),
+        Variable("x", "float", "float64", "", "position along x", _vectors(_POSITIONS, "x"), usual="Mpc/h"),
+        Variable("y", "float", "float64", "", "position along y", _vectors(_POSITIONS, "y"), usual="Mpc/h"),
+        Variable("z", "float", "float64", "", "position along z", _vectors(_POSITIONS, "z"), usual="Mpc/h"),
+        Variable("vx", "float", "float64", "", "velocity along x", _vectors(_VELOCITIES, "x"), usual="km/s"),
+        Variable("vy", "float", "float64", "", "velocity along y", _vectors(_VELOCITIES, "y"), usual="km/s"),
+        Variable("vz", "float", "float64", "", "velocity along z", _vectors(_VELOCITIES, "z"), usual="km/s"),
         Variable("mass", "float", "float64", "", "mass", ("m", "masses"), usual="Msun/h"),
         Variable("id", "int", "int64", "1", "number of the particle", ("particle_id", "particleid", "particleids")),
         Variable("halo", "int", "int64", "1", "true halo number, background -1"),

@@ -127,7 +127,7 @@ def read_hits(
     suffix, units = known_suffix(name, _READABLE), units or {}
     naming = Naming(None if field is None else FIELDS[field], columns, name, needs=needs or {})
     table = _read(name, part, suffix, naming, chunks)
-    known, attrs = table.naming.known, dict(table.attrs)
+    known, attrs = table.naming.known, {**table.attrs, **table.naming.told}
     if known is TIMEPIX:
         attrs["layout"] = layout or attrs.get("layout", "chips")
     if unknown := sorted(set(units) - set(table.columns)):

@@ -7,6 +7,7 @@ checks kinds at the door. What a field has is in `fields`.
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +28,8 @@ Columns = Sequence[str] | Mapping[str, str | None]
 
 Needs = Mapping[str, Sequence[str]]
 
+_SEPARATOR = re.compile(r"[_.\-/ ]")  # between a prefix of columns and the name of a variable
+
 REST = "*"
 """Key of a `columns=` mapping that stands for every column it does not name."""
 
@@ -41,6 +44,13 @@ class Naming:
     # Whether names are keys of the caller's own mapping: it is these that messages say to change, not columns=.
     is_mapping: bool = dataclass_field(default=False, kw_only=True)
     needs: Needs = dataclass_field(default_factory=dict, kw_only=True)
+    # Columns of other names by the variable that they are taken for, as `choose` finds them.
+    taken: dict[str, str] = dataclass_field(default_factory=dict, kw_only=True, compare=False)
+
+    @property
+    def told(self) -> dict[str, str]:
+        """What columns of other names were taken for, as an attribute."""
+        return {"columns": ", ".join(f"{ours}: {name}" for ours, name in self.taken.items())} if self.taken else {}
 
     def without(self, name: str) -> str:
         """Return how a column is left out, for messages."""
@@ -63,6 +73,8 @@ class Naming:
         if isinstance(stored, str) and stored in FIELDS:
             return replace(self, field=FIELDS[stored])
         names = {(self.given.get(name, name) or "").lower() for name in found}
+        behind = {_behind(name) for name in names}
+        names |= set() if "layer" in behind else behind  # hits of a calorimeter have times, too
         marked = (field for field in FIELDS.values() if names & set(field.marks))
         return replace(self, field=next(marked, CALORIMETER))
 
@@ -104,6 +116,7 @@ class Naming:
             rest = [name for name in found if name not in self.given]
             chosen.update(_by_alias(rest, set(chosen.values()), self))
         chosen = {name: chosen[name] for name in found if name in chosen}
+        self.taken.update({ours: name for name, ours in chosen.items() if name.lower() != ours})
         _check_complete(chosen, found, self)
         for option, names in self.needs.items():
             if unknown := sorted(set(names) - set(chosen.values())):
@@ -168,6 +181,7 @@ def _by_alias(names: Sequence[str], taken: set[str], naming: Naming) -> dict[str
                     remedy = f"name one of them {ours!r}, and leave the others out"
                 raise ValueError(f"columns {listed(same)} of {naming.source} could all be {ours!r}; {remedy}")
             chosen[same[0]] = ours
+    chosen |= _by_prefix([name for name in names if name not in chosen], chosen, {*taken, *chosen.values()}, naming)
     used = {None, *taken, *chosen.values()}
     for name in names:
         if name not in chosen and name in used:
@@ -176,6 +190,40 @@ def _by_alias(names: Sequence[str], taken: set[str], naming: Naming) -> dict[str
             )
         chosen.setdefault(name, name)
     return chosen
+
+
+def _behind(name: str) -> str:
+    """Return what follows the last separator in a name, in lower case: ``x`` of ``rechit_x`` and ``Hit.X``."""
+    return _SEPARATOR.split(name.lower())[-1]
+
+
+def _by_prefix(names: Sequence[str], chosen: Mapping[str, str], used: set[str], naming: Naming) -> dict[str, str]:
+    """Return variables of columns whose names have one prefix, as ``rechit_x`` and ``rechit_layer``.
+
+    The prefix is that of the columns of all required variables, or the only one that has those which are missing.
+    """
+    prefixes: dict[str, dict[str, str]] = defaultdict(dict)  # for each, variables and their columns
+    variables = {v.name: v.name for v in naming.known.variables}
+    for known in (variables, {alias: v.name for v in naming.known.variables for alias in v.aliases}):
+        for name in names:
+            for text, ours in known.items():
+                before = name.lower().removesuffix(text)
+                if before != name.lower() and _SEPARATOR.match(before[-1:]) and ours not in used:
+                    prefixes[before].setdefault(ours, name)
+    missing = set(naming.known.required) - used
+    if missing:
+        fit = [before for before, found in prefixes.items() if missing <= found.keys()]
+        if len(fit) > 1:
+            pairs = ", ".join(f"{prefixes[fit[0]][ours]}: {ours}" for ours in sorted(missing))
+            raise ValueError(
+                f"{naming.source} has columns for {listed(sorted(missing))} with the prefixes {listed(fit)}; choose "
+                f"with columns={{{pairs}}}"
+            )
+    else:
+        named = {**naming.given, **chosen}
+        own = {name.lower().removesuffix(ours) for name, ours in named.items() if ours in naming.known.required}
+        fit = [*own] if len(own) == 1 else []
+    return {name: ours for before in fit for ours, name in prefixes.get(before, {}).items()}
 
 
 def _check_complete(chosen: Mapping[str, str], found: Sequence[str], naming: Naming) -> None:
@@ -239,7 +287,8 @@ def to_dataset(
         columns, nesting = flatten(columns, name_of_source)
         if nesting.counts is not None:
             columns = {"event": nesting.event(), **columns}
-    chosen = Naming(known, None, name_of_source, is_mapping=True).choose(list(columns))
+    naming = Naming(known, None, name_of_source, is_mapping=True)
+    chosen = naming.choose(list(columns))
     variables: dict[str, Any] = {}
     for name, ours in chosen.items():
         unit = (units or {}).get(ours)
@@ -250,7 +299,7 @@ def to_dataset(
     told = {"field": field} if source is None else {"field": field, "source": os.fspath(source)}
     unit = variables["x"][2].get("units") if "x" in variables else None
     box = {BOX: unit} if "boxsize" in (attrs or {}) and unit is not None else {}
-    return xr.Dataset(variables, attrs={**box, **(attrs or {}), **told})
+    return xr.Dataset(variables, attrs={**box, **naming.told, **(attrs or {}), **told})
 
 
 def check_units(units: Mapping[str, str], field: Field, source: str) -> None:

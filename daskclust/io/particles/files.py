@@ -142,7 +142,7 @@ def open_particles(
     given = _expanded(units or {}, table, name)
     check_units(given, PARTICLES, name)
     axes = [axis for axis in COMPONENTS if axis in table.columns]
-    attrs = _with_boxsize(table.attrs, boxsize, len(axes), name)
+    attrs = _with_boxsize({**table.attrs, **table.naming.told}, boxsize, len(axes), name)
     if "x" in given or boxsize is not None:
         attrs.pop(BOX, None)
     return to_dataset(table.columns, field=PARTICLES.name, units={**table.units, **given}, source=name, attrs=attrs)
