@@ -19,16 +19,15 @@ Unmixing = tuple[tuple[int, ...], tuple[tuple[float, ...], ...]]
 Spillover = Any
 """A pandas DataFrame or xarray.DataArray with names, or an array of numbers."""
 
-_COMPENSATED = re.compile(
-    r"(?:fj[-_]?)?comp[-_](.+)|<(.+)>", re.IGNORECASE
-)  # names of channels that FlowJo compensated
+_COMPENSATED = re.compile(r"(?:fj[-_]?)?comp[-_](.+)|<(.+)>", re.IGNORECASE)  # names that FlowJo gives
 _SUBTRACTED = re.compile(r"dfc\d+to\d+")
 
 
 def unmixing_of(layout: Any) -> tuple[Unmixing | None, str]:
     """Return how the own matrix of a file compensates it, and ``"file"``; None, and ``"none"`` or ``"before"``.
 
-    `layout` is an `FcsLayout`, whose module imports this one. ``"before"`` is where the file tells that its values are compensated. A matrix that cannot be used is an error.
+    `layout` is an `FcsLayout`, whose module imports this one. ``"before"`` is where the file tells that its values are
+    compensated. A matrix that cannot be used is an error.
     """
     key = next((key for key in ("spillover", "spill") if layout.text.get(key, "").strip(" ,0")), None)
     if key is None:
