@@ -118,7 +118,7 @@ def prepared_in_words(attrs: Mapping[str, Any]) -> str:
     if "fcs_version" not in attrs and NOT_CLUSTERED not in attrs:
         return ""
     how = {"file": "compensated by the file's matrix", "given": "compensated", "before": "compensated before"}
-    scale = f"arcsinh(x / {attrs.get('cofactor', 1):g})" if attrs.get("transform") == "arcsinh" else "not transformed"
+    scale = long_name(attrs).removeprefix("intensity, ") if attrs.get("transform") == "arcsinh" else "not transformed"
     left_out = ", ".join(attrs.get(NOT_CLUSTERED, ()))
     told = [how.get(attrs.get("compensation", ""), "not compensated"), scale]
     return "; ".join([*told, *([f"not clustered: {left_out}"] if left_out else [])])

@@ -19,9 +19,7 @@ Unmixing = tuple[tuple[int, ...], tuple[tuple[float, ...], ...]]
 Spillover = Any
 """A pandas DataFrame or xarray.DataArray with names, or an array of numbers."""
 
-_COMPENSATED = re.compile(
-    r"(?:fj[-_]?)?comp[-_](.+)|<(.+)>", re.IGNORECASE
-)  # names of channels that FlowJo compensated
+_COMPENSATED = re.compile(r"(?:fj[-_]?)?comp[-_](.+)|<(.+)>", re.IGNORECASE)  # names that FlowJo gives
 _SUBTRACTED = re.compile(r"dfc\d+to\d+")
 
 
