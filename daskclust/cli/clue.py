@@ -118,9 +118,9 @@ def clue(
         return
     with job.started():
         hits = job.read(read_hits, chunks, **naming)
-        if words := [said for name, said in _WITHOUT.items() if name not in hits]:
-            logger.warning("%s", "; ".join(words))
         result = job.cluster(hits, "clue", parameters)
+        if (words := [said for name, said in _WITHOUT.items() if name not in hits]) and result["label"].size:
+            logger.warning("%s", "; ".join(words))
         job.summary = {
             "hits": int(result["label"].size),
             "clusters": int(result["is_seed"].sum()),

@@ -200,7 +200,7 @@ def _behind(name: str) -> str:
 def _by_prefix(names: Sequence[str], chosen: Mapping[str, str], used: set[str], naming: Naming) -> dict[str, str]:
     """Return variables of columns whose names have one prefix, as ``rechit_x`` and ``rechit_layer``.
 
-    The prefix is that of the columns of all required variables, or the only one that has those which are missing.
+    The prefix is that of the columns of all required variables, or the only one that has them where none is there.
     """
     prefixes: dict[str, dict[str, str]] = defaultdict(dict)  # for each, variables and their columns
     variables = {v.name: v.name for v in naming.known.variables}
@@ -210,7 +210,10 @@ def _by_prefix(names: Sequence[str], chosen: Mapping[str, str], used: set[str], 
                 before = name.lower().removesuffix(text)
                 if before != name.lower() and _SEPARATOR.match(before[-1:]) and ours not in used:
                     prefixes[before].setdefault(ours, name)
-    missing = set(naming.known.required) - used
+    required = set(naming.known.required)
+    missing = required - used
+    if missing and missing != required:
+        return {}  # columns of two kinds of points are not mixed
     if missing:
         fit = [before for before, found in prefixes.items() if missing <= found.keys()]
         if len(fit) > 1:

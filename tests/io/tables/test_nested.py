@@ -165,7 +165,7 @@ def test_missing_values_of_rntuples(tmp_path: Path) -> None:
 
 def test_branches_of_one_name() -> None:
     """A branch within another one, as split objects have them, is not lost where its name is there twice."""
-    leaf, inner = SimpleNamespace(branches=[]), SimpleNamespace(branches=[1])
+    leaf, inner = SimpleNamespace(branches=[], interpretation=None), SimpleNamespace(branches=[1])
     keys = {"hits": inner, "hits/x": leaf, "tracks/x": leaf, "tracks/pt": leaf}
     tree = SimpleNamespace(iteritems=lambda recursive: keys.items() if recursive else None)
     assert list(_root._branches(tree)) == ["hits.x", "tracks.x", "pt"]
