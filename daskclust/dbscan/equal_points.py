@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from daskclust.core.space.equal_rows import Places
 from daskclust.core.space.grid import PAD
-from daskclust.dbscan.kernels.pairs import sum_weights
+from daskclust.dbscan.kernels.core_points import sum_weights
 
 
 class PlaceSearch:

@@ -93,9 +93,9 @@ class DBSCAN(_DensityClusters):
 
     Notes
     -----
-    In up to three dimensions time is O(n log n) for any density, memory O(n). More dimensions go through scikit-learn's
-    tree, in a time that grows with the number of neighbours at other places; on a CUDA device, in up to ten dimensions,
-    through all pairs of points.
+    In up to three dimensions time is O(n log n) for any density, memory O(n). In more dimensions points go
+    through the nodes of a k-d tree, and in many through nearly all other points, 16 at a time; on a CUDA device, in up
+    to ten dimensions, through all of them.
 
     Points are neighbours where the sum of their squared differences, in float64, is at most ``eps**2`` in float64. This
     decides at a distance of exactly `eps`: ``np.sqrt(3) ** 2`` rounds to less than 3, so with ``eps=np.sqrt(3)`` the

@@ -1,129 +1,80 @@
-"""The searches that DBSCAN is made of, on the CPU for more than three dimensions: on scikit-learn's tree, in batches.
-
-The tree proposes neighbours, a little beyond eps; distances in float64 decide. Batches are so small that their
-neighbours fit a fixed number of pairs, so memory is linear in the number of points.
-"""
+"""The searches that DBSCAN is made of, on the CPU for more than three dimensions: on scikit-learn's tree of boxes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from daskclust.core.device.arrays import Cuda, Host
-from daskclust.core.device.unionfind import flatten, start, unite_edges
+from daskclust.core.device.arrays import HOST, Cuda, Host
+from daskclust.core.device.unionfind import start
 from daskclust.core.space.grid import PAD, wrap_positions
-from daskclust.dbscan.kernels import links
+from daskclust.dbscan.kernels import links, tree
 from daskclust.dbscan.kernels.core_points import forget_far
-from daskclust.dbscan.kernels.pairs import check_near, weigh
 
-_PAIRS = 1 << 21  # neighbours in a batch
-_QUERIES = 1 << 14
+_LEAF = 32  # points of a leaf, at least
 
 
 class TreeSearch:
-    """Points ``X`` (n, d) with a tree; each point is a cell of its own, see `BlockSearch`."""
+    """Points ``X`` (n, d) in the order of a tree; each point is a cell of its own, see `BlockSearch`."""
 
     def __init__(self, _host: Host | Cuda, X: Any, eps: float, period: tuple[float, ...], extent: Any) -> None:
         from sklearn.neighbors import KDTree
 
-        self._eps, self._period = eps, np.array(period)
-        self._points = wrap_positions(X, period).astype(np.float64, copy=False)
-        self._tree = KDTree(self._points)
-        self.n_cells = n = len(X)
-        self.start = np.arange(n + 1, dtype=np.int32)
-        self.order = np.arange(n + PAD, dtype=np.int32)
-        self.stop, self.in_order = self.start[1:], True
-        self.positions = self._points.T
-        self._candidates = np.concatenate(
-            [self._count_candidates(rows) for rows in np.array_split(np.arange(n), -(-n // _QUERIES))]
-        )
+        points, cycle = wrap_positions(X, period).astype(np.float64, copy=False), np.array(period)
+        _, order, nodes, boxes = KDTree(points, leaf_size=_LEAF).get_arrays()
+        self.n_cells, self._period, points = len(X), period, points[order]
+        self.order, self.positions, self.in_order = _and_behind(order, 0).astype(np.int32), _padded(points), True
+        self.start = np.arange(len(X) + 1, dtype=np.int32)
+        self.stop = self.start[1:]
+
+        # Each scaled coordinate is rounded by up to 2**-24 of the largest, as is a period and a difference from one.
+        middle = boxes[0, 0] / 2 + boxes[1, 0] / 2
+        largest = float((boxes[1, 0] - middle + 2 * cycle).max())
+        unit = eps if largest < 1e15 * eps else np.inf  # beyond, float32 tells nothing
+        error, by = 2.0**-22 * largest / eps * len(cycle) ** 0.5, (len(cycle) + 8) * 2.0**-23  # by: of each operation
+        limits = (1 - error) ** 2 * (1 - by) if error < 1 else -1.0, (1 + error) ** 2 * (1 + by)
+        wide = (points - middle) / unit, cycle / unit, (boxes - middle) / unit
+        scaled, *others = (array.astype(np.float32) for array in wide)
+        exact = self.order, self.positions.reshape(-1), cycle, eps * eps
+        spans = nodes["idx_start"].copy(), nodes["idx_end"].copy()
+        self._tree = tree.Tree(*exact, *spans, _padded(scaled).reshape(-1), *others, *map(np.float32, limits))
+
+    def _visit(self, kernel: Any, forward: bool, *context: Any) -> None:
+        HOST.run(kernel, -(-self.n_cells // PAD), self.n_cells, self._tree, forward, context, grain=8)
 
     def find_core(self, enough: int, weight: Any, exact_zone: Any) -> None:
-        """Find the points with `enough` neighbours."""
+        """Find the points with `enough` neighbours; the arguments are those of `BlockSearch.find_core`."""
         n = self.n_cells
-        count = np.zeros(n, np.int32)
-        queries = np.arange(n) if weight is not None else np.flatnonzero(self._candidates >= enough)
-        for rows, begin, neighbours in self._neighbours(queries):
-            if weight is None:
-                count[rows] = np.diff(begin)
-            else:
-                is_enough = np.empty(len(rows), np.int32)
-                weigh.run(len(rows), begin, neighbours, *weight, float(enough), is_enough)
-                count[rows] = is_enough
+        high, low = _and_behind(np.zeros(n), np.inf), np.zeros(n)
+        weight = weight or (np.ones(n), np.empty(0))
+        self._visit(tree.visit, False, high, low, np.inf if weight[0].min() < 0 else float(enough), *weight)
+        is_core = (high[:n] >= enough).astype(np.int32)
         if exact_zone is not None:
-            low, high, reach = exact_zone
-            period = tuple(self._period)
-            forget_far.run(n, self.positions, low, high, period, reach, count)
-        self.stop = self.start[:-1] + (count >= (enough if weight is None else 1)).astype(np.int32)
+            forget_far.run(n, self.positions, *exact_zone[:2], self._period, exact_zone[2], is_core)
+        self.stop = self.start[:n] + is_core
 
     def link(self) -> Any:
-        """Return the root of the set of each point: sets of core points within eps."""
-        n = self.n_cells
-        parent = np.empty(n, np.int32)
-        start.run(n, parent)
-        is_core = self.stop > self.start[:-1]
-        for rows, begin, neighbours in self._neighbours(np.flatnonzero(is_core)):
-            one = np.repeat(rows, np.diff(begin))
-            linked = is_core[neighbours] & (neighbours > one)
-            unite_edges.run(int(linked.sum()), one[linked], neighbours[linked], parent)
-        flatten.run(n, parent)
+        """Return each point's parent in the sets of core points within eps."""
+        parent = np.empty(self.n_cells, np.int32)
+        start.run(self.n_cells, parent)
+        self._visit(tree.visit_for_links, True, _and_behind(self.stop - self.start[:-1], 0), parent)
         return parent
 
     def label_border(self, number: Any, above: Any, label: Any) -> None:
         """Write the smallest number, above that in `above`, of a core point within eps of each other point."""
-        is_core = self.stop > self.start[:-1]
-        border = ~is_core
-        if len(above):
-            border &= above != links.NONE
-        label[~is_core] = links.NONE
-        for rows, begin, neighbours in self._neighbours(np.flatnonzero(border)):
-            one = np.repeat(rows, np.diff(begin))
-            counts = is_core[neighbours]
-            if len(above):
-                counts &= number[neighbours] > above[one]
-            np.minimum.at(label, one[counts], number[neighbours[counts]])
+        label[:], is_core = links.NONE, self.stop > self.start[:-1]
+        least = _and_behind(np.where(is_core, links.NONE, above if len(above) else np.int32(-1)), links.NONE)
+        self._visit(tree.visit_for_labels, False, np.where(is_core, number, links.NONE), least, label)
 
-    def _images(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return places in `rows` and where to look for the neighbours of each: at its images beyond faces, too."""
-        place, at = np.arange(len(rows)), self._points[rows]
-        for axis in np.flatnonzero(self._period):
-            cycle, reach = self._period[axis], self._eps * (1 + 1e-6)
-            for shift, beyond in ((cycle, at[:, axis] < reach), (-cycle, at[:, axis] >= cycle - reach)):
-                image = at[: len(beyond)][beyond]
-                image[:, axis] += shift
-                place, at = np.concatenate([place, place[: len(beyond)][beyond]]), np.concatenate([at, image])
-        return place, at
 
-    def _count_candidates(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        place, at = self._images(rows)
-        counts = self._tree.query_radius(at, self._eps * (1 + 1e-9), count_only=True)
-        return np.bincount(place, counts, len(rows)).astype(np.int64)
+def _and_behind(values: Any, behind: Any) -> Any:
+    """Return values with those that SIMD lanes may read behind them."""
+    return np.append(values, np.full(PAD, behind, values.dtype))
 
-    def _neighbours(
-        self, queries: NDArray[np.int64]
-    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
-        """Yield batches of `queries`, where the neighbours of each begin and end, and the neighbours."""
-        total = np.cumsum(self._candidates[queries])
-        begin = 0
-        while begin < len(queries):
-            before = total[begin - 1] if begin else 0
-            end = max(begin + 1, int(np.searchsorted(total, before + _PAIRS, side="right")))
-            yield self._batch(queries[begin : min(end, begin + _QUERIES)])
-            begin = min(end, begin + _QUERIES)
 
-    def _batch(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        place, at = self._images(rows)
-        found = self._tree.query_radius(at, self._eps * (1 + 1e-9))
-        which = np.repeat(place, [len(each) for each in found])
-        neighbours = np.concatenate(found)
-        if len(place) > len(rows):  # at half a period a neighbour is met from both sides
-            which, neighbours = np.divmod(np.unique(which * self.n_cells + neighbours), self.n_cells)
-        is_near = np.empty(len(which), np.bool_)
-        check_near.run(len(which), rows[which], neighbours, self.positions, self._period, self._eps**2, is_near)
-        which, neighbours = which[is_near], neighbours[is_near]
-        order = np.argsort(which, kind="stable")
-        begin = np.searchsorted(which[order], np.arange(len(rows) + 1))
-        return rows, begin, neighbours[order]
+def _padded(points: Any) -> Any:
+    """Return points (n, d) as (d, n + PAD), zeros behind them."""
+    columns = np.zeros((points.shape[1], len(points) + PAD), points.dtype)
+    columns[:, : len(points)] = points.T
+    return columns

@@ -19,6 +19,7 @@ from daskclust.core.device.arrays import keeping_device
 
 from . import _lazy, _pixels
 from ._columns import checked, checked_n_clusters, in_rows, label_values, table_of, variable
+from ._groups import group_columns
 from ._halos import halo_table
 from ._moments import Partial, merge, summarise
 from ._select import select, select_hits, where
@@ -73,7 +74,9 @@ def cluster_table(
         - ``seed`` (int64), ``x_seed``: index of the first seed in `ds`, -1 without one, and its position; only with
           ``is_seed``;
         - ``layer`` (int64): that of the seed, -1 without one; where `ds` has no ``is_seed``, the common layer, -1 where
-          a cluster has several; only with ``layer``.
+          a cluster has several; only with ``layer``;
+        - ``event`` (int64), ``chip``: the number that all its points have, -1 where they have several; only where `ds`
+          has them.
 
         Of Timepix hits:
 
@@ -85,7 +88,8 @@ def cluster_table(
         - ``toa``, ``toa_last`` (ns): of the first and of the last hit; ``tof`` (ns), ``chip``: of the first one;
         - ``x_min``, ``x_max``, ``y_min``, ``y_max`` (type of x and y): bounding box, inclusive;
         - ``seed`` (int64): index in `ds` of the first hit with the largest ToT, -1 without one; ``x_seed``,
-          ``y_seed``, ``tot_max``: its pixel and ToT.
+          ``y_seed``, ``tot_max``: its pixel and ToT;
+        - ``event`` (int64), ``layer``: as above.
 
         In the row of a number without hits sums, pixels and chips are 0, the others NaN. Noise has no row: ``attrs``
         has its ``noise_size`` and ``noise_weight``, which are variables without dimension in a lazy table.
@@ -142,12 +146,15 @@ def cluster_table(
     )
     arrays = _inputs(ds, labels, weight, names)
     arrays |= {f"[{name}]": converted(arrays[f"[{name}]"], by) for name, by in ratios.items()}
+    arrays, n_clusters = _lazy.counted(arrays, n_clusters)
     of_chunk = functools.partial(summarise, names=names)
     finish = functools.partial(_finish, weight=weight, layered="layer" in arrays)
     if _lazy.is_lazy(arrays):
         columns = _lazy.columns(arrays, of_chunk, merge, finish, n_clusters)
     else:
         columns = finish(of_chunk(arrays, 0), n_clusters)
+    taken = {*columns, *names, "layer"}
+    columns = {**columns, **group_columns(ds, ds[names[0]], arrays["labels"], len(columns["size"]), taken)}
     return table_of(columns, _units(ds, columns, weight, dict.fromkeys(names, unit)))
 
 

@@ -19,6 +19,7 @@ from daskclust.core.device.arrays import device_of, keeping_device
 
 from . import _lazy
 from ._columns import checked, checked_n_clusters, label_values, table_of, variable
+from ._groups import group_columns
 from ._halo_arrays import (
     OPEN,
     Setting,
@@ -87,7 +88,8 @@ def halo_table(
           ``r_max``; NaN where that is 0; only if `G` is given;
         - ``b_to_a``, ``c_to_a``: ratios of the principal axes a >= b >= c, square roots of the eigenvalues of the mass
           tensor (the mean of products of offsets from the centre, weighted by mass); NaN if all particles are at one
-          place; good to 1e-7 where an axis vanishes; in two dimensions ``b_to_a`` only.
+          place; good to 1e-7 where an axis vanishes; in two dimensions ``b_to_a`` only;
+        - ``event``, ``layer``, ``chip`` (int64), where `ds` has them: as of `cluster_table`.
 
         In the row of a number without particles ``size`` and ``mass`` are 0, the others NaN; so are others where all
         masses are 0. Positions, and velocities, are in the unit of the first axis. Noise has no row: ``attrs`` has its
@@ -151,6 +153,7 @@ def halo_table(
     check_one_dimension(ds, list(sources.values()))
     arrays = checked({"labels": label_values(ds, labels), **arrays}, ds["x"].shape, {})
     arrays |= {role: converted(arrays[role], by) for role, by in ratios.items()}
+    arrays, n_clusters = _lazy.counted(arrays, n_clusters)
     if _lazy.is_lazy(arrays):
         columns = _lazy.columns(
             arrays,
@@ -164,7 +167,10 @@ def halo_table(
         columns = measure(device_of(arrays["x"]), arrays, setting, n_clusters)
     there = _there(len(axes), moving=bool(names), spinning=setting.gravity > 0)
     mass_unit = "1" if mass is None else ds[mass].attrs.get("units")
-    table = table_of({name: columns[name] for name in there}, _units(units, mass_unit))
+    found = group_columns(ds, ds["x"], arrays["labels"], len(columns["size"]), ())
+    table = table_of(
+        {name: columns[name] for name in there} | found, {**_units(units, mass_unit), **dict.fromkeys(found, "1")}
+    )
     lengths = [length for length, _ in box]
     told = {BOX: units["x"]} if "x" in units else {}
     return table.assign_attrs(boxsize=lengths, **told) if any(lengths) else table

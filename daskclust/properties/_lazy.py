@@ -55,7 +55,7 @@ def columns(
     summarise: Summarise,
     merge: Merge,
     finish: Finish,
-    rows: int | None,
+    rows: int,
     *,
     second: SecondPass | None = None,
 ) -> Mapping[str, Any]:
@@ -63,8 +63,6 @@ def columns(
     # The types of the columns are those of a table of nothing.
     empty = {role: np.empty(0, array.dtype) for role, array in arrays.items()}
     nothing = summarise(empty, 0)
-    if rows is None:
-        arrays, rows = _counted(arrays)
     arrays = dict(zip(arrays, in_same_chunks(list(arrays.values())), strict=True))
     ranges = _ranges(rows, arrays["labels"].numblocks[0])
     pieces = _pieces(arrays, summarise, ranges)
@@ -107,8 +105,13 @@ def in_same_chunks(arrays: Sequence[Any]) -> list[Any]:
     ]
 
 
-def _counted(arrays: Mapping[str, Any]) -> tuple[Mapping[str, Any], int]:
-    """Return the arrays, with labels that need not be computed again, and the largest label plus 1."""
+def counted(arrays: Mapping[str, Any], rows: int | None) -> tuple[Mapping[str, Any], Any]:
+    """Return the arrays and the number of rows; of dask arrays the largest label plus 1, where it is not given.
+
+    Their labels need not be computed again then.
+    """
+    if rows is not None or not is_lazy(arrays):
+        return arrays, rows
     labels = in_same_chunks(list(arrays.values()))[list(arrays).index("labels")].persist()
     largest = mapped("largest", _largest, labels, dtype=np.int64, chunks=((1,) * labels.numblocks[0],))
     return {**arrays, "labels": labels}, row_count(int(largest.compute().max(initial=NOISE)), labels.shape[0], None)

@@ -15,6 +15,7 @@ from daskclust.properties.kernels.clusters import BY_ENERGY, BY_NOTHING, BY_TOT
 
 from . import _lazy
 from ._columns import checked, label_values, pixels, table_of, variable
+from ._groups import group_columns
 from ._pixel_arrays import OPTIONAL, tabulate
 from ._pixel_chunks import finish, merge, summarise
 
@@ -55,14 +56,16 @@ def pixel_table(
         raise ValueError(f"the Timepix data set has no {', '.join(missing)}; it has {', '.join(map(str, ds))}")
     given = {name: ds[name].data for name in (*_NEEDED, *OPTIONAL) if name in ds}
     arrays = checked({"labels": label_values(ds, labels), **given}, ds["x"].shape, _KINDS)
+    arrays, n_clusters = _lazy.counted(arrays, n_clusters)
     by = _WEIGHTS[weight]
     if _lazy.is_lazy(arrays):
         of_chunk, all_of_them = functools.partial(summarise, by=by), functools.partial(finish, by=by, has=tuple(arrays))
         columns = _lazy.columns(arrays, of_chunk, merge, all_of_them, n_clusters)
     else:
         columns = tabulate(device_of(arrays["x"]), arrays, by, n_clusters)
+    columns = {**columns, **group_columns(ds, ds["x"], arrays["labels"], len(columns["size"]), columns)}
     told = {name: ds[name].attrs["units"] for name in given if "units" in ds[name].attrs}
     units = {name: told[source] for name, source in _SOURCES.items() if source in told}
-    units |= {"size": "1", "seed": "1", "angle": "rad", "noise_size": "1"}
+    units |= {"size": "1", "seed": "1", "angle": "rad", "noise_size": "1", "event": "1", "layer": "1"}
     first = [name for name in ("size", "tot", "energy") if name in columns]
     return table_of({name: columns[name] for name in dict.fromkeys([*first, *columns])}, units)

@@ -298,10 +298,18 @@ def times(_typing, a, b):
     return result(a, b), codegen
 
 
-def _call_on_number(builder, name, kind, value):
-    """Call LLVM's function of a number, or of lanes."""
+def _call_on_number(builder, name, kind, *values):
+    """Call LLVM's function of numbers, or of lanes."""
     shape, dtype = (f"v{LANES}", kind.dtype) if isinstance(kind, Lanes) else ("", kind)
-    return _call(builder, f"llvm.{name}.{shape}{_suffix(dtype)}", value.type, [value])
+    return _call(builder, f"llvm.{name}.{shape}{_suffix(dtype)}", values[0].type, list(values))
+
+
+@intrinsic
+def add_square(_typing, total, step):
+    def codegen(_context, builder, _signature, arguments):
+        return _call_on_number(builder, "fmuladd", step, arguments[1], arguments[1], arguments[0])
+
+    return total(total, step), codegen
 
 
 def _unary(name):

@@ -220,6 +220,14 @@ def add_weight(high, low, i, weight, rest):
     return high, low
 
 
+@kernel
+def sum_weights(place, begin, members, weight, high, low):
+    """Write the sum of the weights of a place's members, as two numbers."""
+    high[place], low[place] = 0.0, 0.0
+    for k in range(begin[place], begin[place + 1]):
+        high[place], low[place] = add_exactly(high[place], low[place], weight[members[k]])
+
+
 @body
 def weigh_near(state, a, b, code, wraps, context):
     """Add the weights of the points of block b that are within eps of point i."""
