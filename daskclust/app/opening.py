@@ -19,6 +19,7 @@ import xarray as xr
 
 from daskclust.app.parameters import rounded
 from daskclust.core.data.files import HDF5, PARQUET, TEXT, check_file
+from daskclust.core.data.limits import free_memory
 from daskclust.core.data.quote import argument, listed
 from daskclust.io.particles.snapshot import is_snapshot
 from daskclust.io.schema import Columns
@@ -154,14 +155,6 @@ class Part:
 def is_large(size: int) -> bool:
     """Return whether data of so many bytes, and all that is made of them, may be too much for memory."""
     return _WORKING * size > _SHARE * free_memory()
-
-
-def free_memory() -> float:
-    """Return the bytes of memory that this process may still take."""
-    import psutil
-    from distributed.system import MEMORY_LIMIT
-
-    return float(min(psutil.virtual_memory().available, MEMORY_LIMIT))
 
 
 def part_of(ds: xr.Dataset) -> tuple[xr.Dataset, Part | None]:

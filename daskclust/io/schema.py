@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from daskclust.core.data.limits import check_columns
 from daskclust.core.data.nested import flatten, is_awkward
 from daskclust.core.data.quote import listed, meant, quoted, repeated, short
 from daskclust.core.data.units import BOX, ONE, check, converted, ratio
@@ -68,6 +69,7 @@ class Naming:
 
     def settle(self, found: Sequence[str], stored: Any = None) -> Naming:
         """Return the naming with a field: its own, the stored one, that which a name marks, or calorimeters."""
+        check_columns(len(found), self.source)
         if self.field is not None:
             return self
         if isinstance(stored, str) and stored in FIELDS:

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from daskclust.core.data.files import reading
+from daskclust.core.data.limits import check_columns
 from daskclust.core.data.quote import listed, meant, quoted, repeated, short
 from daskclust.io.cytometry.gmhc import numbered
 from daskclust.io.cytometry.rows import FIELD, VARIABLES, cells_dataset, choose_channels, whole_column
@@ -78,6 +79,7 @@ def read_parquet(path: str, channels: Any, apriori: str | None, chunks: int | No
 
     with reading(path, "Parquet"):
         schema = pq.read_schema(path)
+    check_columns(len(schema.names), path)
     names, beside = choose_columns(schema.names, channels, apriori, path)
     naming = _Plain(_PLAIN, None, path, channels=channels, apriori=apriori)
     for name in (*names, *beside):

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskclust.core.data.files import reading
+from daskclust.core.data.limits import check_memory
 from daskclust.core.data.quote import quoted, short
 from daskclust.io.attrs import KEY, unpack
 from daskclust.io.lazy import columns_in
@@ -102,7 +103,9 @@ def read_npz(path: str, naming: Naming) -> Table:
         with reading(path, "NumPy .npz"):
             archive = np.load(stream, allow_pickle=False)
             names, comment = list(archive.files), archive.zip.comment
+            sizes = {each.filename.removesuffix(".npy"): each.file_size for each in archive.zip.infolist()}
         if len(names) == 1:
+            check_memory(sizes[names[0]], path)
             array = read(names[0])
             if array.ndim != 1 or array.dtype.names is not None:
                 return _columns_of(array, naming, lambda values, _: list(_copied(np.atleast_2d(values.T))))
@@ -110,6 +113,7 @@ def read_npz(path: str, naming: Naming) -> Table:
         attrs, units = unpack(comment.removeprefix(prefix) if comment.startswith(prefix) else None, path)
         naming = naming.settle(names, attrs.get("field"))
         chosen = naming.choose(names, named=True)
+        check_memory(sum(sizes[name] for name in chosen), path)
         columns = {}
         for name, ours in chosen.items():
             values = read(name)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskclust.core.data.files import import_library, reading
+from daskclust.core.data.limits import check_memory
 from daskclust.core.data.quote import listed, quoted, short
 from daskclust.io.attrs import plain_attrs
 from daskclust.io.blocks import Block, native
@@ -52,6 +53,8 @@ def read_hdf5(path: str, group: str | None, naming: Naming, chunks: int | None) 
                 units[ours] = str(unit[0] if isinstance(unit, list) and len(unit) == 1 else unit)
     check_lengths(rows, path)
     sizes = None if chunks is None else chunk_sizes(chunks, [(max(rows.values(), default=0), own and own[0])])
+    if chunks is None:
+        check_memory(sum(rows[ours] * dtypes[ours].itemsize for ours in rows), path)
     here = os.path.abspath(path)
     columns = {
         ours: rows_in(partial(_read_column, here, places[name]), [here], (rows[ours],), dtypes[ours], sizes)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskclust.core.data.files import reading
+from daskclust.core.data.limits import check_columns, check_memory
 from daskclust.core.data.quote import quoted, short
 from daskclust.io.attrs import KEY, unpack
 from daskclust.io.lazy import chunk_sizes, lazy_beside, lazy_rows
@@ -58,8 +59,13 @@ def _read_file(
     """Read the columns of one file."""
     import pyarrow.parquet as pq
 
-    with reading(path, "Parquet"), pq.ParquetFile(path) as file:
-        schema, about = file.schema_arrow, file.metadata
+    with reading(path, "Parquet"):
+        file = pq.ParquetFile(path)
+    with file:
+        about = file.metadata
+        check_columns(about.num_columns, path)
+    with reading(path, "Parquet"):
+        schema = file.schema_arrow
         rows = about.num_rows
         stored = [file.schema.column(k).path for k in range(about.num_columns)]
         groups = [about.row_group(k).num_rows for k in range(about.num_row_groups)]
@@ -87,6 +93,7 @@ def _read_file(
     if lists:
         columns = _joined(here, chosen, lists[0], rows, chunks)
     elif chunks is None:
+        check_memory(rows * sum(leaf.dtype.itemsize for leaf in chosen.values() if leaf.dtype is not None), path)
         columns = _read_flat(here, chosen, rows)
     else:
         sizes = chunk_sizes(chunks, [(size, size) for size in groups])

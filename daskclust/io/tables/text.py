@@ -7,12 +7,14 @@ import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.data.limits import LONGEST_LINE
 from daskclust.core.data.quote import quoted, short
 from daskclust.io.attrs import KEY, unpack
 from daskclust.io.fields import FIELDS
@@ -63,6 +65,17 @@ def _open(path: str) -> Iterator[TextIO]:
         raise ValueError(f"{path} is not a UTF-8 text file: {error}") from error
 
 
+def _lines(stream: TextIO, path: str) -> Iterator[str]:
+    """Yield lines, and refuse one that is too long to be a row of numbers."""
+    for number, line in enumerate(iter(partial(stream.readline, LONGEST_LINE + 1), ""), start=1):
+        if len(line) > LONGEST_LINE:
+            raise ValueError(
+                f"{path}, line {number} has more than {LONGEST_LINE} characters, which is no row of numbers or names: "
+                f"{quoted(line)}; are there line breaks, and is it a table?"
+            )
+        yield line
+
+
 def _split(line: str, separator: str | None) -> list[str]:
     """Return the fields of a line without spaces and quotes around them."""
     return [text.strip().strip("\"'").strip() for text in line.strip("\r\n").split(separator)]
@@ -87,7 +100,8 @@ def _look(path: str, naming: Naming) -> _Layout:
     """Read lines up to the first row of numbers, and conclude on the layout of the file."""
     comments, header, skip, metadata, separator = list[str](), None, 0, "", None
     with _open(path) as stream:
-        for number, line in enumerate(stream):
+        lines = _lines(stream, path)
+        for number, line in enumerate(lines):
             bare, _, said = line.partition("#")
             if not bare.strip():
                 if said.strip().startswith(f"{KEY}: "):
@@ -101,7 +115,7 @@ def _look(path: str, naming: Naming) -> _Layout:
                 header, skip = fields, number + 1
                 continue
             if header is None:
-                following = next((later for later in stream if later.partition("#")[0].strip()), "").partition("#")[0]
+                following = next((later for later in lines if later.partition("#")[0].strip()), "").partition("#")[0]
                 if _are_names(bare, following, naming):
                     header, skip, fields = fields, number + 1, _split(following, separator)
             ends = len(fields) > 1 and not fields[-1]
@@ -199,7 +213,7 @@ def _numbers_by_line(
     """Return what pandas refuses, such as quoted numbers and indented comments; or tell line and column of an error."""
     numbers = array("d")
     with _open(path) as stream:
-        for number, line in enumerate(stream, start=1):
+        for number, line in enumerate(_lines(stream, path), start=1):
             bare = line.partition("#")[0]
             if number <= layout.skip or not bare.strip():
                 continue
