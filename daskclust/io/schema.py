@@ -21,8 +21,8 @@ import xarray as xr
 from daskclust.core.data.limits import check_columns
 from daskclust.core.data.nested import flatten, is_awkward
 from daskclust.core.data.quote import listed, meant, quoted, repeated, short
-from daskclust.core.data.units import BOX, ONE, check, converted, ratio
-from daskclust.io.fields import CALORIMETER, FIELDS, Field, Variable
+from daskclust.core.data.units import BOX, ONE, check, converted, parse, ratio
+from daskclust.io.fields import CALORIMETER, FIELDS, TIMEPIX, Field, Variable
 from daskclust.io.kinds import conform, target_dtype
 
 Columns = Sequence[str] | Mapping[str, str | None]
@@ -294,6 +294,11 @@ def to_dataset(
             columns = {"event": nesting.event(), **columns}
     naming = Naming(known, None, name_of_source, is_mapping=True)
     chosen = naming.choose(list(columns))
+    if known is TIMEPIX and {"toa", "ftoa"} <= set(chosen.values()) and not (units or {}).get("toa"):
+        raise ValueError(
+            f"{name_of_source} has ftoa beside a toa without a unit, which may count steps of the chip's clock; say what "
+            "it counts with units={'toa': '25 ns'} or {'toa': 'ns'}"
+        )
     variables: dict[str, Any] = {}
     for name, ours in chosen.items():
         unit = (units or {}).get(ours)
@@ -343,7 +348,7 @@ def _conform_block(values: Any, *, variable: Variable, source: str, block_info: 
 
 def _ratio_of(variable: Variable, unit: str | None, source: str) -> Fraction | None:
     """Return what turns values into the variable's unit, None where they stay in theirs."""
-    if unit is None:
+    if unit is None or (variable.unit == "1" and variable.kind != "float" and parse(unit) is None):  # such as "id"
         return ONE
     if not variable.unit:
         return None

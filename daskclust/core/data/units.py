@@ -176,7 +176,7 @@ def check(name: str, unit: str, usual: str, source: str, *, exact: bool = False)
     """Refuse what is no unit of a variable."""
     quantities = _known(name, usual).quantities
     allowed = quantities if exact else quantities.union(*[_INSTEAD.get(quantity, ()) for quantity in quantities])
-    mine = _known(f"variable {name!r} of {source}", unit, allowed)
+    mine = _known(f"variable {name!r} of {source}", unit, allowed, f", or give the right one with units={{{name!r}: ...}}")
     if exact or not mine.quantities & allowed:
         raise ValueError(
             f"variable {name!r} of {source} has the unit {unit!r}, which cannot be converted to {usual!r}; "
@@ -195,9 +195,9 @@ def known(quantities: Iterable[str] = SIZES) -> str:
     return f"{', '.join(names)} (with /h behind lengths and masses, and multiples such as '25 ns')"
 
 
-def _known(name: Any, unit: str, quantities: Iterable[str] = SIZES) -> Unit:
+def _known(name: Any, unit: str, quantities: Iterable[str] = SIZES, remedy: str = "") -> Unit:
     """Return a unit that is known, or raise and name those of some quantities."""
     found = parse(unit)
     if found is None:
-        raise ValueError(f"{name} has the unit {unit!r}, which is not known; known: {known(quantities)}")
+        raise ValueError(f"{name} has the unit {unit!r}, which is not known; known: {known(quantities)}{remedy}")
     return found
