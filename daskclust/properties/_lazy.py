@@ -105,7 +105,7 @@ def in_same_chunks(arrays: Sequence[Any]) -> list[Any]:
     ]
 
 
-def counted(arrays: Mapping[str, Any], rows: int | None) -> tuple[Mapping[str, Any], Any]:
+def counted(arrays: dict[str, Any], rows: int | None) -> tuple[dict[str, Any], Any]:
     """Return the arrays and the number of rows; of dask arrays the largest label plus 1, where it is not given.
 
     Their labels need not be computed again then.

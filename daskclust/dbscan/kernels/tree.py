@@ -23,14 +23,14 @@ class Tree(NamedTuple):
     order: Any  # (n + PAD,) int32: where the point stands in the input
     positions: Any  # (d (n + PAD),) coordinates in the order of the tree, periodic ones within [0, period)
     period: Any  # (d,) 0 where an axis is open
-    eps2: float
+    eps2: Any  # float64
     begin: Any  # (nodes,) int64: where the points of a node begin,
     end: Any  # and end
     scaled: Any  # float32, as `positions`, in units of eps
     scaled_period: Any  # float32
     boxes: Any  # (2, nodes, d) float32: the lowest and the highest scaled coordinates of the points of a node
-    sure: float  # up to this squared distance of scaled coordinates points are surely within eps,
-    possible: float  # beyond this one surely not
+    sure: Any  # float32: up to this squared distance of scaled coordinates points are surely within eps,
+    possible: Any  # float32: beyond this one surely not
 
 
 @body
