@@ -33,12 +33,13 @@ def pytest_configure(config: pytest.Config) -> None:
     In `.ci/run`, what daskclust itself uses of the newest versions of libraries may not be deprecated either.
     """
     in_ci, newest = os.environ.get("CI") == "true", os.environ.get("DASKCLUST_VERSIONS") == "newest"
-    if in_ci and not newest:
-        return
     for category in ("DeprecationWarning", "FutureWarning", "PendingDeprecationWarning"):
-        config.addinivalue_line("filterwarnings", f"default::{category}")
-        if in_ci:
+        if newest or not in_ci:
+            config.addinivalue_line("filterwarnings", f"default::{category}")
+        if newest and in_ci:
             config.addinivalue_line("filterwarnings", f"error::{category}:daskclust")
+    # bokeh's, of newer versions of pandas; the last line wins
+    config.addinivalue_line("filterwarnings", "ignore:The inplace keyword in DataFrame")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -172,7 +172,7 @@ class Job:
         self.work.read(path, is_lazy=self.run.is_on_dask)
         with self.stage("reading"):
             ds = reader(path, chunks=(chunks or About(about)) if self.run.is_on_dask else None, **options)
-        if told := ds.attrs.get("columns"):
+        if (told := ds.attrs.get("columns")) and not self.run.quiet:
             logger.warning("columns were taken as %s", told)
         return ds
 

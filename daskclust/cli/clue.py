@@ -119,7 +119,8 @@ def clue(
     with job.started():
         hits = job.read(read_hits, chunks, **naming)
         result = job.cluster(hits, "clue", parameters)
-        if (words := [said for name, said in _WITHOUT.items() if name not in hits]) and result["label"].size:
+        words = [said for name, said in _WITHOUT.items() if name not in hits]
+        if words and result["label"].size and not run.quiet:
             logger.warning("%s", "; ".join(words))
         job.summary = {
             "hits": int(result["label"].size),

@@ -296,8 +296,8 @@ def to_dataset(
     chosen = naming.choose(list(columns))
     if known is TIMEPIX and {"toa", "ftoa"} <= set(chosen.values()) and not (units or {}).get("toa"):
         raise ValueError(
-            f"{name_of_source} has ftoa beside a toa without a unit, which may count steps of the chip's clock; say what "
-            "it counts with units={'toa': '25 ns'} or {'toa': 'ns'}"
+            f"{name_of_source} has ftoa beside a toa without a unit, which may count steps of a clock; say "
+            "what it counts with units={'toa': '25 ns'} or {'toa': 'ns'}"
         )
     variables: dict[str, Any] = {}
     for name, ours in chosen.items():

@@ -176,7 +176,8 @@ def check(name: str, unit: str, usual: str, source: str, *, exact: bool = False)
     """Refuse what is no unit of a variable."""
     quantities = _known(name, usual).quantities
     allowed = quantities if exact else quantities.union(*[_INSTEAD.get(quantity, ()) for quantity in quantities])
-    mine = _known(f"variable {name!r} of {source}", unit, allowed, f", or give the right one with units={{{name!r}: ...}}")
+    remedy = f", or give the right one with units={{{name!r}: ...}}"
+    mine = _known(f"variable {name!r} of {source}", unit, allowed, remedy)
     if exact or not mine.quantities & allowed:
         raise ValueError(
             f"variable {name!r} of {source} has the unit {unit!r}, which cannot be converted to {usual!r}; "
