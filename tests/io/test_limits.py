@@ -150,7 +150,9 @@ KEYS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("value", ["9" * 4000, "n" * 4000, "-" + "9" * 4000, "1," * 2000, "0." + "3" * 4000])
+@pytest.mark.parametrize(
+    "value", ["9" * 4000, "n" * 4000, "-" + "9" * 4000, "1," * 2000, "0." + "3" * 4000, "9" * 5000]
+)
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.filterwarnings("ignore")
 def test_a_keyword_of_thousands_of_letters_is_cut_in_messages(key: str, value: str, tmp_path: Path) -> None:

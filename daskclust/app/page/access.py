@@ -26,6 +26,10 @@ _MOST = 50  # reasons that are told
 _PORTS = {"http": 80, "https": 443}
 _FREE = re.compile(r"/(favicon\.ico|static/.*|components/.*|ws)")  # files, and what needs a session that a page had
 _CONNECTIONS = Path("/proc/net/tcp"), Path("/proc/net/tcp6")
+_WHY = (
+    "{} {}, which is not served; if you trust it, start the explorer with --allow-origin {} (in Python allow_origin=), "
+    "or set BOKEH_ALLOW_WS_ORIGIN"
+)
 _log = logging.getLogger(__name__)
 
 
@@ -33,10 +37,9 @@ class _Guard(Matcher):
     """Matches the requests that are refused, and says why, each reason once in the terminal."""
 
     def __init__(self, names: Iterable[str], allowed: Iterable[str], port: int, token: str | None) -> None:
-        self._names = {*HERE, *names}
         self._allowed = [f"//{each.lower().rpartition('//')[2].rstrip('/').removesuffix(':*')}" for each in allowed]
-        self._port, self._token, self._is_asked = port, token or secrets.token_urlsafe(), token is not None
-        self._told: set[str] = set()
+        self._names, self._port, self._told = {*HERE, *names}, port, set[str]()
+        self._token, self._is_asked = token or secrets.token_urlsafe(), token is not None
 
     def match(self, request: Any) -> dict[str, Any] | None:
         why, more = self._fault(request.headers, request.path), ""
@@ -61,14 +64,15 @@ class _Guard(Matcher):
     def _fault(self, headers: Any, path: str) -> str | None:
         """Return why a request is refused, or None."""
         host, origin = headers.get("Host", "").lower(), headers.get("Origin")
-        name, _ = _place(f"//{host}")
-        if not (name in self._names or _is_number(name) or any(match_host(name, _place(a)[0]) for a in self._allowed)):
-            return _refusal("the page was asked for as", host)  # another site's name may point to this machine
+        name, _ = _place(f"//{host}")  # another site's may point to this machine; numbers are what they are
+        is_number = ":" in name or name.rpartition(".")[2].isdecimal()
+        if not (name in self._names or is_number or any(match_host(name, _place(each)[0]) for each in self._allowed)):
+            return _WHY.format("the page was asked for as", quoted(host), quoted(name or "NAME"))
         if origin is not None:
             name, whole = _place(origin)  # any port of this machine, as tunnels have them
             is_same = origin.lower().partition("//")[2] == host
             if not (name in self._names or is_same or any(match_host(whole, each[2:]) for each in self._allowed)):
-                return _refusal("a page tried to connect from", origin)
+                return _WHY.format("a page tried to connect from", quoted(origin), quoted(name or "NAME"))
         if path.endswith("/autoload.js"):  # any page can read it
             return "the explorer's page cannot be part of another page; open it on its own"
         return None
@@ -102,14 +106,6 @@ def run(server: Any) -> None:
         server.stop()
 
 
-def _refusal(what: str, where: str) -> str:
-    name, _ = _place(where if "//" in where else f"//{where}")
-    return (
-        f"{what} {quoted(where)}, which is not served; if you trust it, start the explorer with --allow-origin "
-        f"{quoted(name) if name else 'NAME'} (in Python allow_origin=), or set BOKEH_ALLOW_WS_ORIGIN"
-    )
-
-
 def _place(url: str) -> tuple[str, str]:
     """Return the name in an address, and the name with the port; nothing where it is no address."""
     try:
@@ -128,11 +124,3 @@ def _is_of_this_user(peer: tuple[Any, ...], port: int) -> bool:
     ends = [f"{b''.join(b'%08X' % w for w in unpack(f'={len(a) // 4}I', a)).decode()}:{peer[1]:04X}" for a in forms]
     rows = [line.split() for table in _CONNECTIONS if table.exists() for line in table.read_text().splitlines()[1:]]
     return {row[7] for row in rows if row[1] in ends and row[2].endswith(f":{port:04X}")} == {str(os.getuid())}
-
-
-def _is_number(name: str) -> bool:
-    """Tell whether a name is an IP address, which nobody can point elsewhere."""
-    try:
-        return bool(ip_address(name))
-    except ValueError:
-        return False

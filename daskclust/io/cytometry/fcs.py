@@ -217,7 +217,7 @@ def _channel(path: str, n: int, kind: str, text: Mapping[str, str]) -> FcsChanne
     if not all(0 <= value < math.inf for value in (decades, at_zero, gain, span - (decades > 0))):
         scale = {key.upper(): text[key] for key in (f"p{n}e", f"p{n}g", f"p{n}r") if key in text}
         raise ValueError(
-            f"{path} has the scale {scale} of channel {n}; expected finite numbers, none negative, and a range "
+            f"{path} has the scale {quoted(scale)} of channel {n}; expected finite numbers, none negative, and a range "
             "($PnR) of 1 or more: correct it in the file"
         )
     size = next(size for size in (1, 2, 4, 8) if 8 * size >= int(bits))
@@ -255,8 +255,8 @@ def _events(path: str, offset: int, keywords: Keywords, widths: Sequence[int]) -
         needed = -(-count * bits // 8)
         if first >= HEADER_BYTES and 0 < needed == length and first + needed <= size:
             return first, count, bits
-    (first, last), needed = claims[0], -(-(rows or 0) * widths[0] // 8)
+    (first, last), told = claims[0], quoted(-(-(rows or 0) * widths[0] // 8))
     raise ValueError(
-        f"{path} claims {rows} events ($TOT) of {widths[0] / 8:g} bytes, that is {needed}, in its bytes {first} to "
-        f"{last}, that is {last - first + 1}, and has {size} bytes; it is cut or damaged: get it again"
+        f"{path} claims {quoted(rows)} events ($TOT) of {widths[0] / 8:g} bytes, that is {told}, in its bytes "
+        f"{first} to {last}, that is {last - first + 1}, and has {size} bytes; it is cut or damaged: get it again"
     )
