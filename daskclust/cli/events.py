@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from daskclust.cli._console import with_former
 from daskclust.cli._estimate import KEYS, estimate
-from daskclust.cli._job import Job, Running, growing, naming
+from daskclust.cli._following import Ending
+from daskclust.cli._job import Job, Running
 from daskclust.cli._options import Output, Table, clustering
-from daskclust.cli._pixels import ROUND, Pixels, check_columns, stop_at_interrupt, windows
+from daskclust.cli._pixels import ROUND, Pixels, check_columns, windows
+from daskclust.core.data.files import PARQUET, naming
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from daskclust.events.estimator import EventBuilder
-    from daskclust.io import ParquetSink
     from daskclust.readout.stream import EventStream
 
     Outputs = tuple[Path | None, Path | None]  # table, hits
@@ -32,6 +34,7 @@ _LOST = (
     "n_special", "n_lost_data_intervals", "n_toa_turns",
 )  # fmt: skip
 """Counts of a file that tell of what is no hit, or not where it should be."""
+_TOLD = "noise_hits", "late_hits", "split_clusters", "reconnections"
 
 MANUAL = f"""
 Reads
@@ -115,10 +118,11 @@ def events(
         return
     with job.started():
         if pixels.follow:
-            with stop_at_interrupt() as stop:
-                stream = pixels.readout(builder, stop, prepare, run)
+            ending = Ending()
+            with ending.heeding():
+                stream = pixels.readout(builder, ending.stop, prepare, run)
                 job.work.begin(f"following {job.name}", unit="hits")
-                _write_stream(stream, outputs, where, job)
+                _write_stream(stream, outputs, where, job, ending)
             counts = {**stream.reader.counts, "n_late": 0}  # late_hits tells those
         else:
             job.work.read(Path(pixels.source), is_lazy=run.is_on_dask)
@@ -139,7 +143,10 @@ def events(
     if job.summary.get("clusters_kept") == 0 < job.summary["clusters"]:
         job.summary["reason"] = f"0 clusters kept: where {where!r} holds for none of {job.summary['clusters']:,}"
     job.summary["hits_per_second"] = round(job.summary["hits"] / max(job.summary["seconds"], 1e-3))
-    job.show(output=output, table=table)
+    if pixels.follow:
+        ending.show(job)
+    else:
+        job.show(output=output, table=table)
     job.next(output, "events", reading=pixels.words)
 
 
@@ -153,47 +160,72 @@ def _why(pixels: Pixels, builder: EventBuilder, job: Job) -> str:
     return f"min-hits {builder.min_hits} exceeds the largest cluster, {largest}"
 
 
-def _write_stream(stream: EventStream, outputs: Outputs, where: str | None, job: Job) -> None:
+def _write_stream(
+    stream: EventStream, outputs: Outputs, where: str | None, job: Job, ending: Ending | None = None
+) -> None:
+    """Write what a stream puts out; of a readout, with its `ending`, what has come is kept after an error, too."""
     from daskclust.core.device.threads import in_threads
+    from daskclust.io import ParquetSink, PartsSink
     from daskclust.properties import select, select_hits
 
-    kept = 0
-    with ExitStack() as files:
-        sinks: list[ParquetSink | None] = []
-        for path, dim in zip(outputs, ("cluster", "hit"), strict=True):
-            files.enter_context(naming(path))
-            sinks.append(None if path is None else files.enter_context(growing(path, dim)))
+    sinks: list[Any] = []
+    kept, is_broken = 0, False
 
-        def put(clusters: xr.Dataset, its_hits: xr.Dataset | None) -> int:
-            if where is not None:
-                clusters = select(clusters, where)
-                its_hits = None if its_hits is None else select_hits(its_hits, clusters)
-            given = list(zip(outputs, sinks, (clusters, its_hits), strict=True))
+    def put(*tables: xr.Dataset | None) -> None:
+        nonlocal kept, is_broken
+        if is_broken:  # nothing may follow where a batch is missing
+            return
+        is_broken = True
+        clusters, its_hits = tables
+        if where is not None:
+            clusters = select(clusters, where)
+            its_hits = None if its_hits is None else select_hits(its_hits, clusters)
+        given = list(zip(outputs, sinks, (clusters, its_hits), strict=True))
 
-            def write(number: int) -> None:
-                path, sink, rows = given[number]
-                if sink is not None and rows is not None:
-                    with naming(path):
-                        sink.write(rows)
+        def write(number: int) -> None:
+            path, sink, rows = given[number]
+            if sink is None or rows is None:
+                return
+            try:
+                with naming(path):
+                    sink.write(rows)
+            except OSError as error:
+                if ending is None:
+                    raise
+                sinks[number] = None  # the other one goes on to the end
+                ending.fail(error)
 
-            with job.stage("writing"):
-                in_threads(write, len(given), len(given))
-            return clusters.sizes["cluster"]
+        with job.stage("writing"):
+            in_threads(write, len(given), len(given))
+        kept, is_broken = kept + clusters.sizes["cluster"], False
 
-        batches = ((table, None) for table in stream) if outputs[1] is None else stream.batches()
+    with nullcontext() if ending is None else ending.telling_later(), ExitStack() as files:
+        for path, name in zip(outputs, ("table", "output"), strict=True):
+            if path is not None:
+                is_plain = ending is None and path.suffix in PARQUET
+                sink = ParquetSink(path) if is_plain else PartsSink(path, keep=ending is not None)
+                sinks.append(files.enter_context(sink))
+                if ending is not None:
+                    ending.sinks[name] = sink
+            else:
+                sinks.append(None)
+        batches: Iterable[Any] = ((table, None) for table in stream) if outputs[1] is None else stream.batches()
         with ThreadPoolExecutor(1) as writer:  # some batches are written while the next ones are clustered
-            under_way: deque[Future[int]] = deque()
-            for batch in batches:
+            under_way: deque[Future[None]] = deque()
+            for batch in batches if ending is None else ending.clustered(batches, stream):
                 if len(under_way) == _UNDER_WAY:
-                    kept += under_way.popleft().result()
+                    under_way.popleft().result()
                 under_way.append(writer.submit(put, *batch))
                 job.work.at(stream.counters.hits_out, f"clustering {job.name}: {stream.counters.clusters:,} clusters")
-            kept += sum(written.result() for written in under_way)
+            for written in under_way:
+                written.result()
+        if ending is not None:
+            ending.finish()
     job.stages |= stream.seconds
     counters = asdict(stream.counters)
     job.summary = {"hits": counters["hits_in"], "hits_out": counters["hits_out"], "clusters": counters["clusters"]}
     job.summary |= {"clusters_kept": kept} if where is not None else {}
-    job.summary |= {name: counters[name] for name in ("noise_hits", "late_hits", "split_clusters") if counters[name]}
+    job.summary |= {name: counters[name] for name in _TOLD if counters[name]}
 
 
 def _write_result(result: xr.Dataset, outputs: Outputs, where: str | None, job: Job) -> None:

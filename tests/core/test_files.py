@@ -118,7 +118,7 @@ def test_a_folder_moved_aside_by_a_killed_process_goes_when_the_new_one_is_there
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     target = tmp_path / "store"
-    old = files._beside(target, "old")
+    old = files.beside(target, "old")
     old = old.with_name(old.name.replace(f"{os.getpid():08x}", f"{gone.pid:08x}"))
     old.mkdir()
     with pytest.raises(ZeroDivisionError):
