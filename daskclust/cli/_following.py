@@ -6,25 +6,29 @@ import signal
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from daskclust.cli._errors import SIGNALS, Terminated
+from daskclust.core.data.files import PARQUET
 
 if TYPE_CHECKING:
     from daskclust.cli._job import Job
-    from daskclust.io import PartsSink
+    from daskclust.io import ParquetSink, PartsSink
     from daskclust.readout.stream import EventStream
 
 Item = TypeVar("Item")
 
 
 class Ending:
-    """What ends a readout: a signal or an error, after which what has come is clustered and written.
+    """What ends a stream: of a readout, a signal or an error, after which what has come is clustered and written.
 
-    A second Ctrl-C ends clustering: what is complete is written. A third ends the process.
+    A second Ctrl-C ends clustering: what is complete is written. A third ends the process. Of a file, an error is
+    raised, and no output kept.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, keep: bool) -> None:
+        self._keeps = keep
         self.stop = threading.Event()
         self.error: BaseException | None = None
         self.sinks: dict[str, PartsSink] = {}
@@ -55,6 +59,15 @@ class Ending:
     @property
     def _is_cut(self) -> bool:
         return self._signals.count(signal.SIGINT) > 1
+
+    def sink(self, name: str, path: Path) -> ParquetSink | PartsSink:
+        """Return what makes an output."""
+        from daskclust.io import ParquetSink, PartsSink
+
+        if not self._keeps:
+            return ParquetSink(path) if path.suffix in PARQUET else PartsSink(path, keep=False)
+        self.sinks[name] = PartsSink(path)
+        return self.sinks[name]
 
     def clustered(self, batches: Iterable[Item], stream: EventStream) -> Iterator[Item]:
         """Yield what is clustered; a second Ctrl-C raises here, and nowhere else. Files are told how far they go."""
@@ -89,7 +102,9 @@ class Ending:
             self.fail(error)
 
     def fail(self, error: BaseException) -> None:
-        """End because of an error; the first one is told."""
+        """End because of an error, the first one; of a file raise it."""
+        if not self._keeps:
+            raise error
         self.error = self.error or error
         self.stop.set()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,7 +16,7 @@ from daskclust.cli._following import Ending
 from daskclust.cli._job import Job, Running
 from daskclust.cli._options import Output, Table, clustering
 from daskclust.cli._pixels import ROUND, Pixels, check_columns, windows
-from daskclust.core.data.files import PARQUET, naming
+from daskclust.core.data.files import naming
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -116,9 +116,9 @@ def events(
         is_whole = run.is_on_dask
         estimate(job, pixels.open_as_is, lambda *_: EventPlan.cost, None, ROUND, in_windows=not is_whole)
         return
+    ending = Ending(keep=pixels.follow)
     with job.started():
         if pixels.follow:
-            ending = Ending()
             with ending.heeding():
                 stream = pixels.readout(builder, ending.stop, prepare, run)
                 job.work.begin(f"following {job.name}", unit="hits")
@@ -135,7 +135,7 @@ def events(
                 _write_result(result, outputs, where, job)
             else:
                 job.work.begin(f"clustering {job.name}", data.sizes["hit"], "hits")
-                _write_stream(windows(data, builder, prepare, job), outputs, where, job)
+                _write_stream(windows(data, builder, prepare, job), outputs, where, job, ending)
             counts = data.attrs
         job.summary |= {name: counts[name] for name in _LOST if isinstance(counts.get(name), int) and counts[name]}
         if not pixels.follow:
@@ -160,23 +160,17 @@ def _why(pixels: Pixels, builder: EventBuilder, job: Job) -> str:
     return f"min-hits {builder.min_hits} exceeds the largest cluster, {largest}"
 
 
-def _write_stream(
-    stream: EventStream, outputs: Outputs, where: str | None, job: Job, ending: Ending | None = None
-) -> None:
-    """Write what a stream puts out; of a readout, with its `ending`, what has come is kept after an error, too."""
+def _write_stream(stream: EventStream, outputs: Outputs, where: str | None, job: Job, ending: Ending) -> None:
     from daskclust.core.device.threads import in_threads
-    from daskclust.io import ParquetSink, PartsSink
     from daskclust.properties import select, select_hits
 
-    sinks: list[Any] = []
-    kept, is_broken = 0, False
+    kept, is_broken, sinks = 0, False, list[Any]()
 
-    def put(*tables: xr.Dataset | None) -> None:
+    def put(clusters: xr.Dataset, its_hits: xr.Dataset | None) -> None:
         nonlocal kept, is_broken
         if is_broken:  # nothing may follow where a batch is missing
             return
         is_broken = True
-        clusters, its_hits = tables
         if where is not None:
             clusters = select(clusters, where)
             its_hits = None if its_hits is None else select_hits(its_hits, clusters)
@@ -184,43 +178,31 @@ def _write_stream(
 
         def write(number: int) -> None:
             path, sink, rows = given[number]
-            if sink is None or rows is None:
-                return
-            try:
-                with naming(path):
-                    sink.write(rows)
-            except OSError as error:
-                if ending is None:
-                    raise
-                sinks[number] = None  # the other one goes on to the end
-                ending.fail(error)
+            if sink is not None and rows is not None:
+                try:
+                    with naming(path):
+                        sink.write(rows)
+                except OSError as error:
+                    ending.fail(error)  # of a readout, the other output goes on to the end
 
         with job.stage("writing"):
             in_threads(write, len(given), len(given))
         kept, is_broken = kept + clusters.sizes["cluster"], False
 
-    with nullcontext() if ending is None else ending.telling_later(), ExitStack() as files:
-        for path, name in zip(outputs, ("table", "output"), strict=True):
-            if path is not None:
-                is_plain = ending is None and path.suffix in PARQUET
-                sink = ParquetSink(path) if is_plain else PartsSink(path, keep=ending is not None)
-                sinks.append(files.enter_context(sink))
-                if ending is not None:
-                    ending.sinks[name] = sink
-            else:
-                sinks.append(None)
+    with ending.telling_later(), ExitStack() as files:
+        for name, path in zip(("table", "output"), outputs, strict=True):
+            sinks.append(None if path is None else files.enter_context(ending.sink(name, path)))
         batches: Iterable[Any] = ((table, None) for table in stream) if outputs[1] is None else stream.batches()
         with ThreadPoolExecutor(1) as writer:  # some batches are written while the next ones are clustered
             under_way: deque[Future[None]] = deque()
-            for batch in batches if ending is None else ending.clustered(batches, stream):
+            for batch in ending.clustered(batches, stream):
                 if len(under_way) == _UNDER_WAY:
                     under_way.popleft().result()
                 under_way.append(writer.submit(put, *batch))
                 job.work.at(stream.counters.hits_out, f"clustering {job.name}: {stream.counters.clusters:,} clusters")
             for written in under_way:
                 written.result()
-        if ending is not None:
-            ending.finish()
+        ending.finish()
     job.stages |= stream.seconds
     counters = asdict(stream.counters)
     job.summary = {"hits": counters["hits_in"], "hits_out": counters["hits_out"], "clusters": counters["clusters"]}

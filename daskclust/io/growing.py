@@ -6,8 +6,6 @@ import logging
 import os
 import shutil
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -16,19 +14,19 @@ import xarray as xr
 
 from daskclust.core.data.files import HDF5, PARQUET, beside, known_suffix, naming, place_of, sync_folder
 from daskclust.core.data.quote import short
-from daskclust.io.blocks import only_dim
+from daskclust.io.blocks import column_dtypes, only_dim
 from daskclust.io.fields import TIMEPIX
 from daskclust.io.hits import write_hits
 from daskclust.io.lazy import About
 from daskclust.io.particles.files import write_particles
 from daskclust.io.schema import Naming
-from daskclust.io.tables.parquet import ParquetSink
+from daskclust.io.tables.parquet import ParquetSink, shown
 from daskclust.io.tables.parquet_parts import parts_of
 from daskclust.io.tables.parquet_read import read_parquet
 
 _log = logging.getLogger(__name__)
 
-_ROWS, _SECONDS = 1 << 24, 10.0  # of a part
+_ROWS, _SECONDS = 1 << 21, 10.0  # of a part
 _WRITABLE = (".csv", *PARQUET, *HDF5, ".npz", ".zarr")
 _CHUNK = 1 << 20  # rows of the file that are in memory at once
 
@@ -41,7 +39,7 @@ class PartsSink:
     path : str or path
         The file, ``.parquet``, ``.csv``, ``.h5``, ``.npz`` or ``.zarr``. One that exists is replaced at the end.
     keep : bool, default True
-        Whether all stays after an error, too, if there are rows; False leaves nothing then.
+        Whether rows stay after an error, too; False leaves nothing then.
 
     Attributes
     ----------
@@ -54,36 +52,26 @@ class PartsSink:
 
     Notes
     -----
-    It is a context manager. Tables go into parts, Parquet files in a folder ``NAME.parts.parquet`` beside the file, of
-    10 s or 16,777,216 rows each, which `read_hits` and other programs read as one table. At the end the file is made of
-    them, and they are removed. A process that is killed leaves the parts that are closed, and a disk that is too full
-    for the file all.
+    It is a context manager. Every 10 s, or 2,097,152 rows, a Parquet file is added to the folder ``NAME.parts.parquet``
+    beside the file, which `read_hits` and other programs read as one table. At the end the file is made of these parts,
+    and they are removed. A process that is killed leaves its parts, and a disk that is too full for the file does.
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> from daskclust.io import PartsSink, read_hits
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> file = pathlib.Path(folder.name, "hits.csv")
-    >>> try:
-    ...     with PartsSink(file) as sink:
-    ...         sink.write(xr.Dataset({"x": ("hit", [0.5]), "y": ("hit", [2.0])}))
-    ...         raise ConnectionResetError
-    ... except ConnectionResetError:
-    ...     read_hits(file)["x"].values
-    array([0.5])
-    >>> folder.cleanup()
+    >>> with PartsSink("hits.h5") as sink:  # doctest: +SKIP
+    ...     for batch in stream.batches():
+    ...         sink.write(batch.hits)
     """
 
     def __init__(self, path: str | os.PathLike[str], *, keep: bool = True) -> None:
         known_suffix(path, _WRITABLE)
         self.path, self._keeps = Path(path), keep
         self.attrs: dict[str, Any] = {}
-        self.n_rows, self._n_parts, self._dim = 0, 0, ""
+        self.n_rows, self._n_parts = 0, 0
         self.kept: Path | None = None
-        self._folder, self._lock = Path(), threading.Lock()
-        self._part: ParquetSink | None = None
-        self._timer = threading.Timer(0, str)
+        self._folder, self._lock, self._timer = Path(), threading.Lock(), threading.Timer(0, str)
+        self._waiting: list[xr.Dataset] = []
+        self._dim, self._dtypes = "", dict[str, Any]()
         told = f"the sink of {path} is not open; use it as: with PartsSink(path) as sink: ..."
         self._error: Exception | None = ValueError(told)
 
@@ -93,7 +81,8 @@ class PartsSink:
         while self._folder.exists():
             _log.warning("%s has what an earlier run kept and did not put together", self._folder)
             self._folder = self._folder.with_name(self._folder.name.replace(".parts", ".more.parts"))
-        self._folder.mkdir(0o777 if mode is None else 0o700 | mode | (mode & 0o444) >> 2)  # as private as the file
+        with naming(self.path):
+            self._folder.mkdir(0o777 if mode is None else 0o700 | mode | (mode & 0o444) >> 2)  # as private as the file
         sync_folder(place.parent)
         self._error = None
         return self
@@ -104,59 +93,54 @@ class PartsSink:
         Parameters
         ----------
         ds : xarray.Dataset
-            As of `ParquetSink.write`.
+            As of `ParquetSink.write`; it is copied.
 
         Raises
         ------
         OSError
-            Of the disk, now and ever after: the open part is lost, and no row may follow.
+            Of the disk, now and ever after.
         ValueError
             As of `ParquetSink.write`.
         """
-        with self._lock, self._failing():
-            if self._part is None:
-                self._dim = only_dim(ds)
-                self._part = ParquetSink(self._folder / f"part-{self._n_parts:06}.parquet").__enter__()
-                self._timer = threading.Timer(_SECONDS, self._close_part)
+        with self._lock:
+            self._dim, self._dtypes = only_dim(ds), self._dtypes or column_dtypes(ds)
+            if column_dtypes(ds) != self._dtypes:
+                raise ValueError(f"a table of {shown(column_dtypes(ds))} cannot follow one of {shown(self._dtypes)}")
+            if not self._waiting:
+                self._timer = threading.Timer(_SECONDS, self._put_down)
                 self._timer.daemon = True
                 self._timer.start()
-            self._part.write(ds)
-            if self._part.n_rows < _ROWS:
-                return
-        self._close_part()
-
-    def _close_part(self) -> None:
-        """Close the part that is open, so that its rows are on disk; what goes wrong is raised later."""
-        self._timer.cancel()
-        with suppress(Exception), self._lock, self._failing():
-            if self._part is not None:
-                self._part.attrs |= self.attrs
-                self._part.__exit__(None, None, None)
-                self.n_rows, self._n_parts = self.n_rows + self._part.n_rows, self._n_parts + 1
-                self._part = None
-
-    @contextmanager
-    def _failing(self) -> Iterator[None]:
-        """Give up the open part after an error of the disk, and all that would follow."""
+            self._waiting.append(ds.copy(deep=True))
+            is_enough = sum(each.sizes[self._dim] for each in self._waiting) >= _ROWS
+        if is_enough:
+            self._put_down()
         if self._error is not None:
             raise self._error
-        try:
-            yield
-        except OSError as error:
-            if error.errno is not None:
-                error.filename = str(self.path)
-            self._error, part, self._part = error, self._part, None
-            if part is not None:
-                with suppress(OSError):
-                    part.__exit__(type(error), error, None)
-            raise
+
+    def _put_down(self) -> None:
+        """Write what waits as a part; what goes wrong is raised later, and nothing may follow."""
+        with self._lock:
+            self._timer.cancel()
+            if self._error is not None or not self._waiting:
+                return
+            try:
+                with ParquetSink(self._folder / f"part-{self._n_parts:06}.parquet") as part:
+                    part.attrs |= self.attrs
+                    for ds in self._waiting:
+                        part.write(ds)
+            except Exception as error:
+                self._error = error
+                if isinstance(error, OSError) and error.errno is not None:
+                    error.filename = str(self.path)
+            else:
+                self.n_rows, self._n_parts, self._waiting = self.n_rows + part.n_rows, self._n_parts + 1, []
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
             self.attrs.setdefault("ended", short(str(error) or type(error).__name__))
-        self._close_part()
+        self._put_down()
         failed = error or self._error
         if failed is None and not self._n_parts:
             failed = ValueError(f"no table was written to {self.path}; write one, even if it has no rows")
@@ -164,7 +148,7 @@ class PartsSink:
             if self._n_parts and (failed is None or (self._keeps and self.n_rows)):
                 self.kept = self._folder
                 with naming(self.path):
-                    write_points(lazily(self._folder, self._dim).assign_attrs(self.attrs), self.path)
+                    write_points(_lazy(self._folder, self._dim).assign_attrs(self.attrs), self.path)
                 self.kept = self.path
         except Exception as raised:
             failed = failed or raised
@@ -173,6 +157,7 @@ class PartsSink:
         finally:
             if self.kept != self._folder or not self._keeps:
                 shutil.rmtree(self._folder, ignore_errors=True)
+        self._error = failed or ValueError(f"the sink of {self.path} is closed")
         if failed is not None and error is None:
             raise failed
 
@@ -182,7 +167,7 @@ def write_points(data: xr.Dataset, path: Path) -> None:
     (write_particles if path.suffix == ".zarr" else write_hits)(data, path)
 
 
-def lazily(folder: Path, dim: str) -> xr.Dataset:
+def _lazy(folder: Path, dim: str) -> xr.Dataset:
     """Return the columns of a folder of parts under their own names, lazy."""
     import pyarrow.parquet as pq
 

@@ -339,7 +339,7 @@ def test_an_interrupt_ends_a_readout_with_its_output_written(run, monkeypatch, r
 def test_a_second_interrupt_ends_clustering_and_a_third_the_process():
     """What is clustered stays; a signal that comes while a batch is written raises when the next one is asked for."""
     before, stream = signal.getsignal(signal.SIGINT), EventStream([], EventBuilder(200.0))
-    ending = Ending()
+    ending = Ending(keep=True)
 
     def batches():
         signal.raise_signal(signal.SIGINT)
@@ -355,7 +355,7 @@ def test_a_second_interrupt_ends_clustering_and_a_third_the_process():
             next(given)
         assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
     assert signal.getsignal(signal.SIGINT) is before
-    ending = Ending()
+    ending = Ending(keep=True)
     with ending.heeding():
         given = ending.clustered(iter([1, 2]), stream)
         next(given)

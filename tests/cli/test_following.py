@@ -1,4 +1,4 @@
-"""A readout that ends in every way, at moments drawn at random: what was received is in the files, from the first on."""
+"""A readout that ends in every way, at moments drawn at random: the files have what was received, from the first on."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-import xarray as xr
 
-from daskclust import EventBuilder, EventStream, io
+from daskclust import io
 
 HANGS = 300  # s; nothing that ends takes as long, on whatever machine
 N = 12_000

@@ -122,7 +122,7 @@ def clash(target: str | os.PathLike[str], source: str | os.PathLike[str]) -> str
         return f"holds the input {source}"
     is_member = here in there.parents and here.name.endswith((*PARQUET, ".zarr"))
     snapshots = {_NUMBERED.sub(r".*\1", str(path)) for path in (there, here)}
-    if there.exists() and (is_member or (len(snapshots) == 1)):
+    if there.exists() and (is_member or len(snapshots) == 1):
         return f"is a part of the input {source}"
     return ""
 
@@ -218,15 +218,15 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def naming(path: Path | None) -> Iterator[None]:
-    """Let errors of the disk name the file that is written: the system does not."""
+def naming(path: str | Path | None) -> Iterator[None]:
+    """Let errors of the system name the file, or the connection: it does not where these are open."""
     try:
         yield
     except OSError as error:
         number = error.errno or (errno.ENOSPC if _WRITTEN_IN_PART.match(str(error)) else None)
         if path is None or number is None or error.filename is not None:
             raise
-        raise OSError(number, os.strerror(number), str(path)) from error
+        raise OSError(number, error.strerror or os.strerror(number), str(path)) from error
 
 
 def beside(target: Path, ending: str) -> Path:

@@ -8,7 +8,9 @@ import socket
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
+
+from daskclust.core.data.files import naming
 
 _log = logging.getLogger(__name__)
 
@@ -58,7 +60,7 @@ def follow(
         if stop():
             return
         time.sleep(poll)
-    with _named(name), open(name, "rb", buffering=0) as stream:
+    with naming(name), open(name, "rb", buffering=0) as stream:
         since = time.monotonic()
         while not stop():
             if block := stream.read(_BLOCK):
@@ -120,7 +122,7 @@ def receive(
     def has_ended() -> bool:
         return stop() or (connections > 0 and idle is not None and time.monotonic() - since > idle)
 
-    with _named(address):
+    with naming(address):
         while not has_ended():
             try:
                 with _connection(listens, host, port, None if connections else timeout, has_ended) as connection:
@@ -128,8 +130,8 @@ def receive(
                     if connections > 1:
                         yield Break()
                     for block in _blocks(connection, has_ended):
-                        since = time.monotonic()
                         yield block
+                        since = time.monotonic()
             except OSError:
                 if not reconnect or not connections:
                     raise
@@ -155,17 +157,6 @@ def _blocks(connection: socket.socket, has_ended: Callable[[], bool]) -> Iterato
         if not block:
             return
         yield block
-
-
-@contextmanager
-def _named(source: str) -> Iterator[None]:
-    """Let errors of the system name the source: they do not of a connection."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno is not None and error.filename is None:
-            error.filename = source
-        raise
 
 
 def parse_address(address: str) -> tuple[bool, str, int]:
