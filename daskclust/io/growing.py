@@ -15,7 +15,7 @@ import xarray as xr
 from daskclust.core.data.files import HDF5, PARQUET, beside, known_suffix, naming, place_of, sync_folder
 from daskclust.core.data.quote import short
 from daskclust.io.blocks import column_dtypes, only_dim
-from daskclust.io.fields import TIMEPIX
+from daskclust.io.fields import Field
 from daskclust.io.hits import write_hits
 from daskclust.io.lazy import About
 from daskclust.io.particles.files import write_particles
@@ -28,6 +28,7 @@ _log = logging.getLogger(__name__)
 
 _ROWS, _SECONDS = 1 << 21, 10.0  # of a part
 _WRITABLE = (".csv", *PARQUET, *HDF5, ".npz", ".zarr")
+_ANY = Field("", "", (), (), {})  # columns as they are
 _CHUNK = 1 << 20  # rows of the file that are in memory at once
 
 
@@ -172,7 +173,7 @@ def _lazy(folder: Path, dim: str) -> xr.Dataset:
     import pyarrow.parquet as pq
 
     names = pq.read_schema(parts_of(str(folder))[0]).names
-    found = read_parquet(str(folder), Naming(TIMEPIX, {name: name for name in names}, str(folder)), About(_CHUNK))
+    found = read_parquet(str(folder), Naming(_ANY, {name: name for name in names}, str(folder)), About(_CHUNK))
     units = {name: {"units": unit} for name, unit in found.units.items()}
     columns = {name: (dim, values, units.get(name, {})) for name, values in found.columns.items()}
     return xr.Dataset(columns, attrs=found.attrs).chunk({dim: _CHUNK})  # parts may be small

@@ -28,7 +28,9 @@ ENDINGS = ("close", "reset", "half a word", "silence", "full", "TERM", "HUP", "I
 CODES = {"reset": 1, "TERM": -signal.SIGTERM, "HUP": -signal.SIGHUP, "QUIT": 128 + signal.SIGQUIT, "KILL": -9}
 SUFFIXES = (".parquet", ".csv", ".h5")
 SMALL = """
-import resource, sys
+import resource, signal, sys
+for number in (signal.SIGHUP, signal.SIGQUIT):  # which jobs in the background ignore
+    signal.signal(number, signal.SIG_DFL)
 from daskclust.cli import _pixels, main
 from daskclust.io import growing
 _pixels.ROUND, growing._ROWS, growing._SECONDS = 500, {rows}, 0.3

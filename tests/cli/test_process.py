@@ -42,13 +42,15 @@ STARTED = []
 
 @pytest.fixture(autouse=True)
 def heeds_interrupts():
-    """Jobs in a shell's background ignore SIGINT, and so do their children: not those of a process that handles it.
+    """Jobs in a shell's background ignore some signals, and so do their children: not those of a process that handles it.
 
     What a test that failed has left at work is ended.
     """
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    numbers = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+    before = [signal.signal(number, signal.default_int_handler) for number in numbers]
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
     while STARTED:
         STARTED.pop().kill()
 

@@ -173,10 +173,10 @@ def replacing_folder(target: Path, source: object = None) -> Iterator[Path]:
     temporary, old = beside(target, "tmp"), beside(target, "old")
     try:
         temporary.mkdir()
-        if mode is not None and target.is_dir():
-            temporary.chmod(mode | stat.S_IRWXU)
         yield temporary
         check_replaced(target)  # what has come meanwhile
+        if mode is not None and target.is_dir():
+            temporary.chmod(mode)
         if target.exists():  # a folder with entries cannot be replaced at once
             os.replace(target, old)
         try:

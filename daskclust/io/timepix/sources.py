@@ -135,7 +135,7 @@ def receive(
             except OSError:
                 if not reconnect or not connections:
                     raise
-            if not reconnect:
+            if not reconnect or has_ended():
                 return
             if told < connections:
                 told = connections
