@@ -62,6 +62,8 @@ Keys of --json
   clusters, clusters_kept     their number; those for which --where holds
   noise_hits         hits of clusters below --min-hits, where there are any
   late_hits, split_clusters   of a readout, with more disorder than --disorder, where there are any
+  ended, reconnections        of a readout, what ended it; connections that were lost, where there are any
+  output_rows, table_rows     of a readout, rows on disk
   n_late, n_unknown, ...      words of a file that are no hits, or bytes that are lost, where there are any
   seconds, seconds_compiling    time without compiling kernels, and that of compiling, s
   hits_per_second             hits by seconds
@@ -77,6 +79,8 @@ Examples
   daskclust events run.tpx3 --dt-max 200 --calibration matrices --trigger 1 --table c.parquet
   # a readout while it runs, until a minute without data
   daskclust events tcp://localhost:8451 --follow --idle 60 --dt-max 200 --table c.parquet
+  # until Ctrl-C; what was received is kept, whatever ends it
+  daskclust events tcp://localhost:8451 --follow --reconnect --dt-max 200 -o h.parquet
 """
 
 

@@ -104,6 +104,8 @@ class PartsSink:
             As of `ParquetSink.write`.
         """
         with self._lock:
+            if self._error is not None:
+                raise self._error
             self._dim, self._dtypes = only_dim(ds), self._dtypes or column_dtypes(ds)
             if column_dtypes(ds) != self._dtypes:
                 raise ValueError(f"a table of {shown(column_dtypes(ds))} cannot follow one of {shown(self._dtypes)}")
@@ -115,8 +117,8 @@ class PartsSink:
             is_enough = sum(each.sizes[self._dim] for each in self._waiting) >= _ROWS
         if is_enough:
             self._put_down()
-        if self._error is not None:
-            raise self._error
+            if self._error is not None:
+                raise self._error
 
     def _put_down(self) -> None:
         """Write what waits as a part; what goes wrong is raised later, and nothing may follow."""
@@ -158,7 +160,7 @@ class PartsSink:
         finally:
             if self.kept != self._folder or not self._keeps:
                 shutil.rmtree(self._folder, ignore_errors=True)
-        self._error = failed or ValueError(f"the sink of {self.path} is closed")
+        self._error = ValueError(f"the sink of {self.path} is closed")
         if failed is not None and error is None:
             raise failed
 
