@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import signal
 import traceback
 from difflib import get_close_matches
 from pathlib import Path
@@ -43,6 +44,7 @@ _OF_FILES = (
 )  # fmt: skip
 """What to do where a message on a file does not say so."""
 _ELSEWHERE = "ask its owner, or choose another place: `ls -ld` tells whose it is"
+_AGAIN = "outputs that were not complete are not there; run it again to make them"
 _FULL = "free some (`df -h` and `quota` tell how much is left), or write to another disk"
 _OF_SYSTEM = {
     errno.ENOENT: "check the name; paths count from {here}",
@@ -53,9 +55,26 @@ _OF_SYSTEM = {
     errno.EDQUOT: _FULL,
     errno.EFBIG: "`ulimit -f` tells how large a file may be; write to another disk",
     errno.EADDRINUSE: "choose another port, or 0 for any free one",
+    errno.ECONNRESET: "--reconnect goes on when the sender is back",
+    errno.ETIMEDOUT: "--reconnect goes on when the sender is back",
     errno.ECONNREFUSED: "start the sender first, and check host and port",
 }
 """What to do about errors of the system."""
+
+
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+"""Those that end a program, beside SIGINT."""
+
+
+class Terminated(KeyboardInterrupt):
+    """Raised where the program is when it is asked to end, so that it cleans up behind itself.
+
+    It is a KeyboardInterrupt, as event loops and pools let that one through and hold other exceptions back.
+    """
+
+    def __init__(self, number: int = signal.SIGINT) -> None:
+        super().__init__()
+        self.number = number
 
 
 class Trouble(NamedTuple):
@@ -70,6 +89,10 @@ class Trouble(NamedTuple):
 def trouble(error: BaseException, command: Any) -> Trouble | None:
     """Return how an error of a command is told, None for a fault of this program; the command may not be known."""
     kind, called = type(error).__name__, "" if command is None else f"{command.name} "
+    if isinstance(error, KeyboardInterrupt):
+        name = signal.Signals(getattr(error, "number", signal.SIGINT))
+        what = f"{'interrupted' if name == signal.SIGINT else 'stopped'} ({name.name})"
+        return Trouble(kind, what, _AGAIN, 128 + name)
     manual = f"`daskclust {called}--help` " + ("tells more" if called else "lists the commands")
     if isinstance(error, _USAGE):
         return Trouble("UsageError", *_of_usage(error, manual), error.exit_code)
@@ -125,7 +148,8 @@ def _of_system(error: OSError) -> tuple[str, str]:
     path = error.filename2 if isinstance(error.filename2, str) else error.filename
     if isinstance(path, str | bytes):
         what += ": " + _TEMPORARY.sub(r"\1", os.fsdecode(path))
-    return what, _OF_SYSTEM.get(error.errno or 0, "check the path and the disk").format(here=Path.cwd())
+    default = f"check {'host and port' if '://' in str(path) else 'the path and the disk'}"
+    return what, _OF_SYSTEM.get(error.errno or 0, default).format(here=Path.cwd())
 
 
 # ------------------------------------------------------------------------------------------------------------- messages

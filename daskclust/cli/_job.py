@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import logging
-import os
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
@@ -16,19 +14,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 from daskclust.cli._console import console, show, tell
 from daskclust.cli._options import WRITABLE, Json, Quiet, check_outputs, running
 from daskclust.cli._progress import Work, progress
-from daskclust.core.data.files import PARQUET
+from daskclust.core.data.files import naming
 from daskclust.core.device.machine_code.compiling import Clock
 
 if TYPE_CHECKING:
     import xarray as xr
     from rich.console import Console
 
-    from daskclust.io import ParquetSink
-
 logger = logging.getLogger(__name__)
 
 _STAGES = "starting", "reading", "clustering", "table", "writing"
-_WRITTEN_IN_PART = re.compile(r"\d+ requested and \d+ written")  # NumPy's words for a full disk
 _SHOWN = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".fcs")  # what the explorer reads of cells
 _SHOWN_POINTS = (*_SHOWN, ".h5", ".hdf5", ".npz", ".npy", ".zarr", ".root", ".arborx", ".tpx3", ".t3pa")  # and others
 
@@ -209,6 +204,8 @@ class Job:
 
     def save(self, data: xr.Dataset, path: Path | None) -> None:
         """Write points or a table, if it is asked for."""
+        from daskclust.io.growing import write_points
+
         self.write(path, lambda target: write_points(data, target))
 
     def write(self, path: Path | None, write: Callable[[Path], None]) -> None:
@@ -262,64 +259,6 @@ class Job:
         path, how = next(found, (None, ()))
         if path is not None and not self.run.as_json and not self.run.quiet:
             tell(f"next: daskclust explore {shlex.join([str(path), '--system', system, *how, *options])}", self._to)
-
-
-# -------------------------------------------------------------------------------------------------------------- writing
-def write_points(data: xr.Dataset, path: Path) -> None:
-    """Write points, or a table, to a file of any format."""
-    from daskclust.io import write_hits, write_particles
-
-    (write_particles if path.suffix == ".zarr" else write_hits)(data, path)
-
-
-@contextmanager
-def growing(path: Path, dim: str) -> Iterator[ParquetSink]:
-    """Open a file that grows table by table, along a dimension.
-
-    Other formats than Parquet are made of a Parquet file beside it, chunk by chunk, which is removed at the end.
-    """
-    from daskclust.io import ParquetSink
-
-    if path.suffix in PARQUET:
-        with ParquetSink(path) as sink:
-            yield sink
-        return
-    rows = path.with_name(f".{path.name}.parquet")
-    try:
-        with ParquetSink(rows) as sink:
-            yield sink
-        write_points(_lazy(rows, dim), path)
-    finally:
-        rows.unlink(missing_ok=True)
-
-
-def _lazy(path: Path, dim: str) -> xr.Dataset:
-    """Return the columns of a Parquet file under their own names, lazy."""
-    import pyarrow.parquet as pq
-    import xarray as xr
-
-    from daskclust.io.fields import TIMEPIX
-    from daskclust.io.lazy import About
-    from daskclust.io.schema import Naming
-    from daskclust.io.tables.parquet_read import read_parquet
-
-    names = pq.read_schema(path).names
-    found = read_parquet(str(path), Naming(TIMEPIX, {name: name for name in names}, str(path)), About(1 << 20))
-    units = {name: {"units": unit} for name, unit in found.units.items()}
-    columns = {name: (dim, values, units.get(name, {})) for name, values in found.columns.items()}
-    return xr.Dataset(columns, attrs=found.attrs)
-
-
-@contextmanager
-def naming(path: Path | None) -> Iterator[None]:
-    """Let errors of the disk name the file that is written: the system does not."""
-    try:
-        yield
-    except OSError as error:
-        number = error.errno or (errno.ENOSPC if _WRITTEN_IN_PART.match(str(error)) else None)
-        if path is None or number is None or error.filename is not None:
-            raise
-        raise OSError(number, os.strerror(number), str(path)) from error
 
 
 # --------------------------------------------------------------------------------------------------------------- errors

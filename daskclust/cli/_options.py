@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 
 from daskclust.cli._console import RUNNING
+from daskclust.core.data.files import check_replaced, clash, place_of
 
 
 def option(panel: str, help: str, *names: str, default: str | bool = True, **more: Any) -> Any:
@@ -224,13 +225,18 @@ def check_outputs(
     for option, path in given.items():
         if path.suffix not in [suffix.strip("()") for suffix in suffixes]:
             raise ValueError(f"{option} must be a {told} file, got {path}")
-        if not path.parent.is_dir():
-            raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} to; make it first")
-        if path.is_dir() and path.suffix != ".zarr":
+        place, _ = place_of(path)
+        folder = place.parent if path.is_symlink() else path.parent
+        if not folder.is_dir():
+            raise FileNotFoundError(f"there is no folder {folder} to write {place.name} to; make it first")
+        wrong = next(filter(None, (clash(path, source) for source in sources)), None)
+        if wrong:
+            raise ValueError(f"{option} {path} {wrong}; write to another file")
+        if path.is_dir() and path.suffix == ".zarr":
+            check_replaced(path)
+        elif path.is_dir():
             raise IsADirectoryError(f"{path} is a folder, not a file to write to; name a file in it")
-        if not os.access(path.parent, os.W_OK):
-            raise PermissionError(f"nothing may be written to the folder {path.parent}; write to another one")
-        if path.resolve() in [Path(source).resolve() for source in sources]:
-            raise ValueError(f"{option} {path} is the input; write to another file")
-    if len({path.resolve() for path in given.values()}) < len(given):
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(f"nothing may be written to the folder {folder}; write to another one")
+    if len({os.path.realpath(path) for path in given.values()}) < len(given):
         raise ValueError(f"{' and '.join(given)} are one file, {path}; write to different ones")

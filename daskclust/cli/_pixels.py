@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -57,6 +55,7 @@ class Pixels(Naming):
     idle: Annotated[
         float | None, _readout("End --follow after so many seconds without data.", default="never", min=0)
     ] = None
+    reconnect: Annotated[bool, _readout("Connect to tcp:// again where the connection is lost.", "--reconnect")] = False
 
     @property
     def is_raw(self) -> bool:
@@ -87,6 +86,8 @@ class Pixels(Naming):
         for name, is_given in elsewhere.items():
             if self.follow and is_given:
                 raise ValueError(f"--follow clusters in this process; leave {name} out")
+        if self.reconnect and not is_readout:
+            raise ValueError(f"--reconnect is for tcp://host:port, got {source}; leave it out")
         if self.idle is not None and not self.follow:
             raise ValueError(f"--idle is for --follow, got --idle {self.idle:g} without it; leave it out")
 
@@ -150,9 +151,13 @@ class Pixels(Naming):
 
         source = self.source
         layout: Literal["chips", "quad"] = self.layout or "chips"
-        items = sources.receive if source.startswith("tcp://") else sources.follow
+        options: dict[str, Any] = {"idle": self.idle, "stop": stop.is_set}
+        if source.startswith("tcp://"):
+            items = sources.receive(source, reconnect=self.reconnect, **options)
+        else:
+            items = sources.follow(source, **options)
         return EventStream(
-            items(source, idle=self.idle, stop=stop.is_set),
+            items,
             builder,
             disorder=1e3 * self.disorder,
             buffer=ROUND,
@@ -201,22 +206,3 @@ def windows(data: xr.Dataset, builder: EventBuilder, prepare: Prepare, job: Job)
 
     is_quad = data.attrs.get("layout") == "quad"
     return EventStream(windows(), builder, disorder=0.0, buffer=1, chip=not is_quad, cuda=job.run.cuda)
-
-
-@contextmanager
-def stop_at_interrupt() -> Iterator[threading.Event]:
-    """Let Ctrl-C set an event, so that what has come is clustered and written; once more, and it interrupts."""
-    stop = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop  # signals are not for this thread
-        return
-
-    def end(*_: Any) -> None:
-        stop.set()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    before = signal.signal(signal.SIGINT, end)
-    try:
-        yield stop
-    finally:
-        signal.signal(signal.SIGINT, before or signal.SIG_DFL)

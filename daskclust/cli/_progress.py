@@ -48,6 +48,14 @@ class _Bar(Progress):
 
     ask: Callable[[], None] | None = None
 
+    def stop(self) -> None:
+        with suppress(OSError):  # of a terminal that is gone: the work is to be told of
+            super().stop()
+
+    def refresh(self) -> None:
+        with suppress(OSError):
+            super().refresh()
+
     def get_renderables(self) -> Iterable[RenderableType]:
         if self.ask is not None:
             self.ask()

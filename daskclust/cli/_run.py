@@ -17,25 +17,12 @@ import typer
 from rich.markup import escape
 
 from daskclust.cli._console import emit, errors
-from daskclust.cli._errors import Trouble, fault, note, trouble
+from daskclust.cli._errors import SIGNALS, Terminated, Trouble, fault, note, trouble
 
 _NAME = "daskclust"
 _COMPLETE = f"_{_NAME.upper()}_COMPLETE"
-_INTERRUPTED = 128 + signal.SIGINT
-_TERMINATED = 128 + signal.SIGTERM
 _NOBODY_READS = 128 + signal.SIGPIPE
-_AGAIN = "outputs that were not complete are not there; run it again to make them"
-_STOPPED = {
-    _INTERRUPTED: Trouble("KeyboardInterrupt", "interrupted (SIGINT)", _AGAIN, _INTERRUPTED),
-    _TERMINATED: Trouble("Terminated", "stopped (SIGTERM)", _AGAIN, _TERMINATED),
-}
-
-
-class Terminated(KeyboardInterrupt):
-    """Raised where the program is when it is asked to end, so that it cleans up behind itself.
-
-    It is a KeyboardInterrupt, as event loops and pools let that one through and hold other exceptions back.
-    """
+_BY_SIGNAL = {128 + number: number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}  # by SIGQUIT: no core
 
 
 def run(app: typer.Typer, arguments: Sequence[str]) -> int:
@@ -54,25 +41,27 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         _let_go_of_output()
         return _NOBODY_READS
-    except Terminated:
-        return _tell(_STOPPED[_TERMINATED], as_json)
-    except (KeyboardInterrupt, typer.Abort):
-        return _tell(_STOPPED[_INTERRUPTED], as_json)
-    except Exception as error:
-        told = trouble(error, called)
+    except (Exception, KeyboardInterrupt) as error:
+        if isinstance(error, typer.Abort):
+            error = KeyboardInterrupt()
+        told, kept = trouble(error, called), vars(error).get("kept", {})  # kept: of a readout, see _following
         if told is None or os.environ.get("DASKCLUST_TRACEBACK", "0") not in ("", "0"):
             traceback.print_exception(error)
-        return _tell(told or fault(error), as_json)
+        told = told or fault(error)
+        if kept:
+            is_of_system = isinstance(error, OSError) and error.errno is not None
+            told = told._replace(hint="; ".join([kept["hint"], told.hint][: 1 + is_of_system]))
+        return _tell(told, as_json, kept.get("summary", {}))
 
 
 def leave(status: int) -> NoReturn:
     """End the program: after a signal as that signal does, so that a shell's loop over files ends, too."""
-    if status in _STOPPED:
+    if status in _BY_SIGNAL:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
                 stream.flush()
-        signal.signal(status - 128, signal.SIG_DFL)
-        os.kill(os.getpid(), status - 128)
+        signal.signal(_BY_SIGNAL[status], signal.SIG_DFL)
+        os.kill(os.getpid(), _BY_SIGNAL[status])
     sys.exit(status)
 
 
@@ -92,11 +81,13 @@ def _call(program: Any, arguments: Sequence[str]) -> int:
     return 0
 
 
-def _tell(told: Trouble, as_json: bool) -> int:
+def _tell(told: Trouble, as_json: bool, summary: dict[str, Any]) -> int:
     """Print what went wrong: two lines on standard error, with --json also a document on standard output."""
     try:
         if as_json:
-            emit({"error": {"kind": told.kind, "what": told.what, "hint": told.hint, "exit_code": told.status}})
+            emit(
+                summary | {"error": {"kind": told.kind, "what": told.what, "hint": told.hint, "exit_code": told.status}}
+            )
         else:
             sys.stdout.flush()
     except OSError:
@@ -136,19 +127,21 @@ def _noting(command: Any) -> Iterator[None]:
 
 @contextmanager
 def _terminating() -> Iterator[None]:
-    """Let SIGTERM raise `Terminated`, so that files and workers are cleaned up as they are at Ctrl-C."""
+    """Let SIGTERM and its like raise `Terminated`, so that files and workers are cleaned up as they are at Ctrl-C."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
-    is_dropping = False
+    is_dropping, first = False, 0
 
-    def end(*_: Any) -> None:
+    def end(number: int, _: Any) -> None:
+        nonlocal first
+        first = first or number
         if is_dropping:  # what is raised there goes no further either; the alarm comes again
             return
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # once more, and it ends at once
-        raise Terminated
+        signal.signal(first, signal.SIG_DFL)  # once more, and it ends at once
+        raise Terminated(first)
 
     def drop(dropped: Any) -> None:
         nonlocal is_dropping
@@ -159,7 +152,8 @@ def _terminating() -> Iterator[None]:
         else:
             unraisable(dropped)
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGALRM)}
+    heeded = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]  # as nohup has it
+    before = {number: signal.signal(number, end) for number in (*heeded, signal.SIGALRM)}
     unraisable, sys.unraisablehook = sys.unraisablehook, drop
     try:
         yield

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 import typer
 
 from daskclust.cli._console import emit
-from daskclust.cli._job import naming
 from daskclust.cli._options import Quiet, check_outputs, option, running, writing
 from daskclust.cli._progress import Work, progress
+from daskclust.core.data.files import naming
 
 _points, _timing = partial(option, "Points"), partial(option, "Timing")
 

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from daskclust.cli._console import with_former
 from daskclust.cli._estimate import KEYS, estimate
-from daskclust.cli._job import Job, Running, growing, naming
+from daskclust.cli._following import Ending
+from daskclust.cli._job import Job, Running
 from daskclust.cli._options import Output, Table, clustering
-from daskclust.cli._pixels import ROUND, Pixels, check_columns, stop_at_interrupt, windows
+from daskclust.cli._pixels import ROUND, Pixels, check_columns, windows
+from daskclust.core.data.files import naming
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from daskclust.events.estimator import EventBuilder
-    from daskclust.io import ParquetSink
     from daskclust.readout.stream import EventStream
 
     Outputs = tuple[Path | None, Path | None]  # table, hits
@@ -32,6 +34,7 @@ _LOST = (
     "n_special", "n_lost_data_intervals", "n_toa_turns",
 )  # fmt: skip
 """Counts of a file that tell of what is no hit, or not where it should be."""
+_TOLD = "noise_hits", "late_hits", "split_clusters", "reconnections"
 
 MANUAL = f"""
 Reads
@@ -59,6 +62,8 @@ Keys of --json
   clusters, clusters_kept     their number; those for which --where holds
   noise_hits         hits of clusters below --min-hits, where there are any
   late_hits, split_clusters   of a readout, with more disorder than --disorder, where there are any
+  ended, reconnections        of a readout, what ended it; connections that were lost, where there are any
+  output_rows, table_rows     of a readout, rows on disk
   n_late, n_unknown, ...      words of a file that are no hits, or bytes that are lost, where there are any
   seconds, seconds_compiling    time without compiling kernels, and that of compiling, s
   hits_per_second             hits by seconds
@@ -74,6 +79,8 @@ Examples
   daskclust events run.tpx3 --dt-max 200 --calibration matrices --trigger 1 --table c.parquet
   # a readout while it runs, until a minute without data
   daskclust events tcp://localhost:8451 --follow --idle 60 --dt-max 200 --table c.parquet
+  # until Ctrl-C; what was received is kept, whatever ends it
+  daskclust events tcp://localhost:8451 --follow --reconnect --dt-max 200 -o h.parquet
 """
 
 
@@ -113,12 +120,13 @@ def events(
         is_whole = run.is_on_dask
         estimate(job, pixels.open_as_is, lambda *_: EventPlan.cost, None, ROUND, in_windows=not is_whole)
         return
+    ending = Ending(keep=pixels.follow)
     with job.started():
         if pixels.follow:
-            with stop_at_interrupt() as stop:
-                stream = pixels.readout(builder, stop, prepare, run)
+            with ending.heeding():
+                stream = pixels.readout(builder, ending.stop, prepare, run)
                 job.work.begin(f"following {job.name}", unit="hits")
-                _write_stream(stream, outputs, where, job)
+                _write_stream(stream, outputs, where, job, ending)
             counts = {**stream.reader.counts, "n_late": 0}  # late_hits tells those
         else:
             job.work.read(Path(pixels.source), is_lazy=run.is_on_dask)
@@ -131,7 +139,7 @@ def events(
                 _write_result(result, outputs, where, job)
             else:
                 job.work.begin(f"clustering {job.name}", data.sizes["hit"], "hits")
-                _write_stream(windows(data, builder, prepare, job), outputs, where, job)
+                _write_stream(windows(data, builder, prepare, job), outputs, where, job, ending)
             counts = data.attrs
         job.summary |= {name: counts[name] for name in _LOST if isinstance(counts.get(name), int) and counts[name]}
         if not pixels.follow:
@@ -139,7 +147,10 @@ def events(
     if job.summary.get("clusters_kept") == 0 < job.summary["clusters"]:
         job.summary["reason"] = f"0 clusters kept: where {where!r} holds for none of {job.summary['clusters']:,}"
     job.summary["hits_per_second"] = round(job.summary["hits"] / max(job.summary["seconds"], 1e-3))
-    job.show(output=output, table=table)
+    if pixels.follow:
+        ending.show(job)
+    else:
+        job.show(output=output, table=table)
     job.next(output, "events", reading=pixels.words)
 
 
@@ -153,47 +164,54 @@ def _why(pixels: Pixels, builder: EventBuilder, job: Job) -> str:
     return f"min-hits {builder.min_hits} exceeds the largest cluster, {largest}"
 
 
-def _write_stream(stream: EventStream, outputs: Outputs, where: str | None, job: Job) -> None:
+def _write_stream(stream: EventStream, outputs: Outputs, where: str | None, job: Job, ending: Ending) -> None:
     from daskclust.core.device.threads import in_threads
     from daskclust.properties import select, select_hits
 
-    kept = 0
-    with ExitStack() as files:
-        sinks: list[ParquetSink | None] = []
-        for path, dim in zip(outputs, ("cluster", "hit"), strict=True):
-            files.enter_context(naming(path))
-            sinks.append(None if path is None else files.enter_context(growing(path, dim)))
+    kept, is_broken, sinks = 0, False, list[Any]()
 
-        def put(clusters: xr.Dataset, its_hits: xr.Dataset | None) -> int:
-            if where is not None:
-                clusters = select(clusters, where)
-                its_hits = None if its_hits is None else select_hits(its_hits, clusters)
-            given = list(zip(outputs, sinks, (clusters, its_hits), strict=True))
+    def put(clusters: xr.Dataset, its_hits: xr.Dataset | None) -> None:
+        nonlocal kept, is_broken
+        if is_broken:  # nothing may follow where a batch is missing
+            return
+        is_broken = True
+        if where is not None:
+            clusters = select(clusters, where)
+            its_hits = None if its_hits is None else select_hits(its_hits, clusters)
+        given = list(zip(outputs, sinks, (clusters, its_hits), strict=True))
 
-            def write(number: int) -> None:
-                path, sink, rows = given[number]
-                if sink is not None and rows is not None:
+        def write(number: int) -> None:
+            path, sink, rows = given[number]
+            if sink is not None and rows is not None:
+                try:
                     with naming(path):
                         sink.write(rows)
+                except OSError as error:
+                    ending.fail(error)  # of a readout, the other output goes on to the end
 
-            with job.stage("writing"):
-                in_threads(write, len(given), len(given))
-            return clusters.sizes["cluster"]
+        with job.stage("writing"):
+            in_threads(write, len(given), len(given))
+        kept, is_broken = kept + clusters.sizes["cluster"], False
 
-        batches = ((table, None) for table in stream) if outputs[1] is None else stream.batches()
+    with ending.telling_later(), ExitStack() as files:
+        for name, path in zip(("table", "output"), outputs, strict=True):
+            sinks.append(None if path is None else files.enter_context(ending.sink(name, path)))
+        batches: Iterable[Any] = ((table, None) for table in stream) if outputs[1] is None else stream.batches()
         with ThreadPoolExecutor(1) as writer:  # some batches are written while the next ones are clustered
-            under_way: deque[Future[int]] = deque()
-            for batch in batches:
+            under_way: deque[Future[None]] = deque()
+            for batch in ending.clustered(batches, stream):
                 if len(under_way) == _UNDER_WAY:
-                    kept += under_way.popleft().result()
+                    under_way.popleft().result()
                 under_way.append(writer.submit(put, *batch))
                 job.work.at(stream.counters.hits_out, f"clustering {job.name}: {stream.counters.clusters:,} clusters")
-            kept += sum(written.result() for written in under_way)
+            for written in under_way:
+                written.result()
+        ending.finish()
     job.stages |= stream.seconds
     counters = asdict(stream.counters)
     job.summary = {"hits": counters["hits_in"], "hits_out": counters["hits_out"], "clusters": counters["clusters"]}
     job.summary |= {"clusters_kept": kept} if where is not None else {}
-    job.summary |= {name: counters[name] for name in ("noise_hits", "late_hits", "split_clusters") if counters[name]}
+    job.summary |= {name: counters[name] for name in _TOLD if counters[name]}
 
 
 def _write_result(result: xr.Dataset, outputs: Outputs, where: str | None, job: Job) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from daskclust.cli._console import console, errors, table_of, with_former
 from daskclust.cli._estimate import KEYS, estimate
-from daskclust.cli._job import Job, Running, write_points
+from daskclust.cli._job import Job, Running
 from daskclust.cli._options import (
     WRITABLE,
     Cells,
@@ -247,6 +247,8 @@ def _open(path: Path, assignments: Path | None, reading: dict[str, Any], chunks:
 
 def _write_tree(result: xr.Dataset, path: Path, about: dict[Any, Any]) -> None:
     import xarray as xr
+
+    from daskclust.io.growing import write_points
 
     Z = result["linkage"].values
     if path.suffix == ".npy":

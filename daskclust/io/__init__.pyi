@@ -6,6 +6,7 @@ __all__ = [
     "Calibration",
     "Field",
     "ParquetSink",
+    "PartsSink",
     "Variable",
     "WordReader",
     "arcsinh_transform",
@@ -49,6 +50,7 @@ from .fields import PARTICLES as PARTICLES
 from .fields import TIMEPIX as TIMEPIX
 from .fields import Field as Field
 from .fields import Variable as Variable
+from .growing import PartsSink as PartsSink
 from .hits import read_hits as read_hits
 from .hits import write_hits as write_hits
 from .particles.files import linking_length as linking_length

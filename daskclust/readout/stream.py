@@ -26,6 +26,7 @@ from daskclust.core.device.timesort import order_of_times
 from daskclust.core.merge.labels import NOISE, without_small
 from daskclust.core.run.engine import run_in_memory
 from daskclust.events.estimator import EventBuilder
+from daskclust.io.timepix.sources import Break
 from daskclust.io.timepix.tpx3.stream import WordReader
 from daskclust.io.timepix.tpx3.triggers import time_of_flight
 from daskclust.properties import cluster_table
@@ -60,6 +61,8 @@ class Counters:
         Hits received and not yet put out, and the most so far.
     waiting : int
         Items of the source that have been read and not yet taken.
+    reconnections : int
+        Connections that came after one that was lost, with what was sent between them.
     """
 
     hits_in: int = 0
@@ -71,6 +74,7 @@ class Counters:
     backlog: int = 0
     largest_backlog: int = 0
     waiting: int = 0
+    reconnections: int = 0
 
 
 class Batch(NamedTuple):
@@ -122,6 +126,8 @@ class EventStream:
     ----------
     counters : Counters
         Those after the last table.
+    complete_to : float
+        Clusters whose last hit is earlier (ns) have all their hits; of the later ones the end may have cut some off.
     seconds : dict of str to float
         Seconds spent so far on ``"clustering"`` and on making each ``"table"``, without those of compiling kernels and
         of waiting for hits.
@@ -133,6 +139,8 @@ class EventStream:
     A thread reads a few items ahead: a source that is too fast is made to wait, and so, through TCP, is its sender.
     Clusters come out in the order of their first hits, with the numbers that `EventBuilder` gives for all hits at once,
     unless there are late hits or split clusters. Rows wait for the earliest open cluster.
+
+    An error of the source, or of an item, is raised after all hits that came before it have been put out.
 
     Examples
     --------
@@ -169,7 +177,7 @@ class EventStream:
         self._max_open = least if max_open is None else check_whole("max_open", max_open, 0, clamp=True)
         self._chip, self._cuda = chip, cuda
         self.reader, self._prepare = reader or WordReader(), prepare
-        self.counters = Counters()
+        self.counters, self.complete_to = Counters(), -np.inf
         self.seconds = {"clustering": 0.0, "table": 0.0}
 
     def __iter__(self) -> Iterator[xr.Dataset]:
@@ -199,11 +207,17 @@ class EventStream:
         """Yield what each round completes, of a stream without hits one round without any."""
         held, empty = _Held(), {name: np.empty(0, dtype) for name, dtype in _EMPTY.items()}
         is_first = True
+        error: Exception | None = None
         prefetch = Prefetch(self._source, _count_hits)
         for items, is_last in prefetch.rounds(self._buffer, self._latency):
             self.counters = replace(self.counters, waiting=prefetch.waiting)
-            decoded = [self._decoded(item) for item in items]
-            if is_last and len((rest := self.reader.close())["toa"]):
+            decoded: list[Columns] = []
+            try:
+                for item in items:
+                    decoded.append(self._decoded(item))
+            except Exception as raised:  # what came before is given first
+                error, is_last = raised, True
+            if is_last and error is None and len((rest := self.reader.close())["toa"]):
                 decoded.append(self._decoded(rest))
             empty = next((columns for columns in decoded if not len(columns["toa"])), empty)
             fresh = [columns for columns in decoded if len(columns["toa"])]
@@ -215,8 +229,12 @@ class EventStream:
             if found is not None:
                 is_first = False
                 yield found
+            if error is not None:
+                break
         if is_first:
             yield _Round(self._decoded(empty), np.empty(0, np.int64), np.empty(0, np.int64), 0)
+        if error is not None:
+            raise error
 
     # ------------------------------------------------------------------------------------------------------- one round
     def _round(self, held: _Held, fresh: list[Columns], is_last: bool) -> _Round | None:
@@ -228,6 +246,7 @@ class EventStream:
         late = int(np.count_nonzero(toa[held.n_hits :] < held.horizon))
         held.latest = max(held.latest, float(toa.max()))
         held.horizon = np.inf if is_last else held.latest - self._disorder
+        self.complete_to = held.latest - self._disorder - self._plan.dt_max
         if (toa[1:] < toa[:-1]).any():
             hits = _part(hits, order_of_times(toa))
         ready = int(np.searchsorted(hits["toa"], held.horizon))
@@ -302,7 +321,10 @@ class EventStream:
 
     def _decoded(self, item: Any) -> Columns:
         """Return the hits of an item, by name."""
-        if isinstance(item, bytes | bytearray | memoryview):
+        if isinstance(item, Break):
+            self._count(reconnections=1)
+            item = self.reader.close()
+        elif isinstance(item, bytes | bytearray | memoryview):
             item = self.reader.feed(item)
         if self._prepare is not None:
             item = self._prepare(_dataset(columns_of(item, _COLUMNS, _OPTIONAL)))

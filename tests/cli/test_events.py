@@ -12,8 +12,8 @@ import pytest
 import xarray as xr
 from cases.files.growing import growing_file
 
-from daskclust import EventBuilder, io
-from daskclust.cli._pixels import stop_at_interrupt
+from daskclust import EventBuilder, EventStream, io
+from daskclust.cli._following import Ending
 from daskclust.datasets import readout_order, timepix
 from daskclust.io import open_tpx3, open_tpx3_triggers, read_hits, time_of_flight, write_hits, write_tpx3
 from daskclust.properties import cluster_table, select
@@ -336,12 +336,31 @@ def test_an_interrupt_ends_a_readout_with_its_output_written(run, monkeypatch, r
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_a_second_interrupt_raises():
-    before = signal.getsignal(signal.SIGINT)
-    with stop_at_interrupt() as stop:
-        assert not stop.is_set()
+def test_a_second_interrupt_ends_clustering_and_a_third_the_process():
+    """What is clustered stays; a signal that comes while a batch is written raises when the next one is asked for."""
+    before, stream = signal.getsignal(signal.SIGINT), EventStream([], EventBuilder(200.0))
+    ending = Ending(keep=True)
+
+    def batches():
         signal.raise_signal(signal.SIGINT)
-        assert stop.is_set()
+        yield 1
+        signal.raise_signal(signal.SIGINT)
+        yield 2
+
+    with ending.heeding():
+        given = ending.clustered(batches(), stream)
+        assert next(given) == 1
+        assert ending.stop.is_set()
         with pytest.raises(KeyboardInterrupt):
+            next(given)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+    assert signal.getsignal(signal.SIGINT) is before
+    ending = Ending(keep=True)
+    with ending.heeding():
+        given = ending.clustered(iter([1, 2]), stream)
+        next(given)
+        for _ in range(2):
             signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            next(given)
     assert signal.getsignal(signal.SIGINT) is before

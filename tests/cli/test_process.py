@@ -15,10 +15,14 @@ import time
 from io import StringIO
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import psutil
+import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
+from daskclust import io
 from daskclust.cli._console import errors
 from daskclust.cli._progress import COMPILING, progress
 
@@ -42,13 +46,15 @@ STARTED = []
 
 @pytest.fixture(autouse=True)
 def heeds_interrupts():
-    """Jobs in a shell's background ignore SIGINT, and so do their children: not those of a process that handles it.
+    """Jobs in a shell's background ignore some signals, and so do their children: not those of one that handles them.
 
     What a test that failed has left at work is ended.
     """
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    numbers = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+    before = [signal.signal(number, signal.default_int_handler) for number in numbers]
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
     while STARTED:
         STARTED.pop().kill()
 
@@ -96,7 +102,7 @@ def test_python_dash_m_is_the_command_and_tells_of_no_progress_in_a_pipe(made):
 
 
 # -------------------------------------------------------------------------------------------------------------- signals
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_signal_leaves_no_output_and_no_process(made, tmp_path, number, workers):
     target = tmp_path / "new.parquet"
@@ -112,24 +118,44 @@ def test_a_signal_leaves_no_output_and_no_process(made, tmp_path, number, worker
     assert bool(children) == bool(workers)
     os.killpg(process.pid, number)  # as a terminal does at Ctrl-C
     code, out, err = finish(process)
-    assert code == -number  # a shell calls it 128 + number
+    assert code == (131 if number == signal.SIGQUIT else -number)  # a shell calls it 128 + number
     assert out == ""
-    assert in_two_lines(err) in ("error: interrupted (SIGINT)", "error: stopped (SIGTERM)")
+    assert in_two_lines(err) == f"error: {'interrupted' if number == signal.SIGINT else 'stopped'} ({number.name})"
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
     _, alive = psutil.wait_procs(children, timeout=HANGS)
     assert not alive
 
 
-def test_a_readout_ends_at_sigterm_without_its_tables(made, tmp_path):
-    more = ("--dt-max", 200, "--follow", "--table", tmp_path / "clusters.parquet", "--json")
-    process = start(made, "events", "run.tpx3", *more)
-    while not list(tmp_path.iterdir()):  # what is to be the table
+def test_a_terminal_that_goes_away_ends_a_readout_with_its_tables(made, tmp_path):
+    """Nothing can be shown any more; an ssh that drops is such a one."""
+    ours, theirs = pty.openpty()
+    more = ("--dt-max", 200, "--follow", "--table", "c.parquet", "-o", "h.csv")
+    process = start(tmp_path, "events", made / "run.tpx3", *more, stdout=theirs, stderr=theirs, stdin=theirs)
+    os.close(theirs)
+    shown = b""
+    while b" clusters" not in shown:  # a round of all that there is; the last ones wait for later hits
+        shown += os.read(ours, 65536)
+    os.close(ours)
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(HANGS) == -signal.SIGHUP
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c.parquet", "h.csv"]
+    assert io.read_hits(tmp_path / "h.csv").sizes["hit"] == 20_000
+    assert "SIGHUP" in pq.read_metadata(tmp_path / "c.parquet").metadata[b"daskclust"].decode()
+
+
+def test_below_nohup_a_terminal_that_goes_away_ends_nothing(made, tmp_path):
+    process = start(
+        tmp_path, "events", made / "run.tpx3", "--dt-max", 200, "--follow", "-o", "h.csv",
+        before="import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)",
+    )  # fmt: skip
+    while not list(tmp_path.iterdir()):
         assert process.poll() is None
-        time.sleep(0.1)
-    process.send_signal(signal.SIGTERM)
-    code, out, _ = finish(process)
-    assert (code, list(tmp_path.iterdir())) == (-signal.SIGTERM, [])
-    assert json.loads(out)["error"]["exit_code"] == 143
+        time.sleep(0.05)
+    process.send_signal(signal.SIGHUP)
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    code, _, err = finish(process)
+    assert (code, err) == (0, "")
 
 
 BUSY_LOOP = """
@@ -255,6 +281,44 @@ def test_a_full_disk(command, made, full_disk, monkeypatch, line, name):
     assert (code, out) == (1, "")
     assert in_two_lines(err) == f"error: no space left on device: {full_disk / name}"
     assert list(full_disk.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_a_full_disk_below_a_readout(command, made, full_disk, tmp_path, monkeypatch, number):
+    """What is complete stays on the full disk, in parts where there is no room for the file; the other output, too."""
+    rng = np.random.default_rng(number)
+    monkeypatch.setattr("daskclust.cli._pixels.ROUND", 500)
+    monkeypatch.setattr("daskclust.io.timepix.sources._BLOCK", 4000)  # bytes, of 500 hits
+    monkeypatch.setattr("daskclust.io.growing._ROWS", int(rng.integers(20, 400)))
+    is_hits, suffix = bool(number % 2), rng.choice([".parquet", ".csv", ".h5"])
+    full, free = full_disk / f"full{suffix}", tmp_path / "free.parquet"
+    outputs = ("-o", full, "--table", free) if is_hits else ("--table", full, "-o", free)
+    line = ("events", made / "run.tpx3", "--follow", "--idle", 0.2, "--dt-max", 200, *outputs, "--json")
+    with open(full_disk / "others", "wb") as others:
+        others.write(bytes(int(rng.integers(0, 30_000))))
+    code, out, err = command(*line)
+    assert code == 1
+    assert f"error: no space left on device: {full}\n" in err
+    told = json.loads(out)
+    kept = Path(told["output" if is_hits else "table"])
+    assert kept.name == f"{full.name}.parts.parquet"
+    rows = pd.concat([pd.read_parquet(part) for part in sorted(kept.iterdir())])
+    assert len(rows) == told["output_rows" if is_hits else "table_rows"] > 0
+    assert f"{len(rows):,} rows in {kept}" in told["error"]["hint"]
+    assert "free some" in told["error"]["hint"]
+    table, hits = tmp_path / "t.parquet", tmp_path / "h.parquet"
+    assert command("events", made / "run.tpx3", "--dt-max", 200, "--table", table, "-o", hits)[0] == 0
+    first, every = (pd.read_parquet(path) for path in ((hits, table) if is_hits else (table, hits)))
+    pd.testing.assert_frame_equal(rows.reset_index(drop=True), first.iloc[: len(rows)])
+    other = pd.read_parquet(free)
+    if is_hits:  # the end may cut the last clusters
+        about = json.loads(pq.read_metadata(free).metadata[b"daskclust"])["attrs"]
+        is_whole = (other["toa_last"] < about["complete_to"]).values
+        assert is_whole.sum() > 20
+        pd.testing.assert_frame_equal(other[is_whole], every.iloc[: len(other)][is_whole])
+    else:
+        assert len(other) == told["hits"]
+        np.testing.assert_array_equal(np.sort(other["toa"]), np.sort(every["toa"])[: len(other)])
 
 
 # ------------------------------------------------------------------------------------------------------------- terminal

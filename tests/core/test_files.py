@@ -24,7 +24,7 @@ def write(folder, error=None):
 
 def test_a_folder_takes_the_place_of_another(tmp_path):
     (tmp_path / "store").mkdir()
-    (tmp_path / "store" / "old").touch()
+    (tmp_path / "store" / "zarr.json").touch()
     write(tmp_path / "store")
     assert [path.name for path in tmp_path.rglob("*")] == ["store", "part"]
 
@@ -39,10 +39,10 @@ def test_the_folder_has_an_absolute_path(tmp_path, monkeypatch):
 
 def test_after_a_failure_all_is_as_before(tmp_path):
     (tmp_path / "store").mkdir()
-    (tmp_path / "store" / "old").touch()
+    (tmp_path / "store" / "zarr.json").touch()
     with pytest.raises(ZeroDivisionError):
         write(tmp_path / "store", ZeroDivisionError())
-    assert [path.name for path in tmp_path.rglob("*")] == ["store", "old"]
+    assert [path.name for path in tmp_path.rglob("*")] == ["store", "zarr.json"]
 
 
 def test_what_other_tasks_write_after_a_failure_is_removed(tmp_path, monkeypatch):
@@ -118,7 +118,7 @@ def test_a_folder_moved_aside_by_a_killed_process_goes_when_the_new_one_is_there
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     target = tmp_path / "store"
-    old = files._beside(target, "old")
+    old = files.beside(target, "old")
     old = old.with_name(old.name.replace(f"{os.getpid():08x}", f"{gone.pid:08x}"))
     old.mkdir()
     with pytest.raises(ZeroDivisionError):

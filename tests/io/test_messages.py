@@ -101,7 +101,7 @@ def test_a_library_that_is_missing(
     for call in (lambda: read(tmp_path / name), lambda: write(ds, tmp_path / name))[: 2 if write else 1]:
         if name == "a.zarr":
             (tmp_path / name).mkdir(exist_ok=True)
-            (tmp_path / name / ".zgroup").touch()
+            (tmp_path / name / "zarr.json").touch()
         else:
             (tmp_path / name).write_text("x")
         with pytest.raises(ImportError, match=r'pip install "daskclust\[io\]"'):

@@ -215,3 +215,55 @@ def test_prepare_runs_before_clustering():
     stream = EventStream([delivered], EventBuilder(100.0), disorder=DISORDER, prepare=prepare)
     table = xr.concat(list(stream), "cluster")
     np.testing.assert_array_equal(table["energy"], 2 * table["tot"])
+
+
+@pytest.mark.parametrize("cause", ["item", "source", "prepare"])
+@pytest.mark.parametrize("buffer", [1, 100, 10_000])
+@pytest.mark.parametrize("after", [0, 1, 7])
+def test_an_error_comes_after_all_that_came_before(cause, buffer, after):
+    """The clusters are those of the hits before it, at once."""
+    delivered, _ = dense(3)
+    pieces = cut(delivered, [50])
+    given = xr.concat(pieces[:after], "hit") if after else delivered.isel(hit=slice(0))
+
+    def source():
+        yield from pieces[:after]
+        if cause == "source":
+            raise ConnectionResetError
+        yield {"x": [1], "y": [1], "toa": [np.nan]} if cause == "item" else pieces[after]
+        yield from pieces[after + 1 :]
+
+    def prepare(hits):
+        if cause == "prepare" and after < len(pieces) and hits.equals(pieces[after].drop_vars([])):
+            raise ZeroDivisionError
+        return hits
+
+    kinds = {"item": ValueError, "source": ConnectionResetError, "prepare": ZeroDivisionError}
+    options = {"prepare": prepare} if cause == "prepare" else {}
+    stream = EventStream(source(), EventBuilder(100.0), disorder=DISORDER, buffer=buffer, **options)
+    batches = []
+    with pytest.raises(kinds[cause]):
+        batches.extend(stream.batches())
+    n = sum(batch.hits.sizes["hit"] for batch in batches)
+    assert n == stream.counters.hits_in == stream.counters.hits_out == given.sizes["hit"]
+    if n:
+        in_time = given.isel(hit=np.argsort(given["toa"].values, kind="stable"))
+        assert_same_tables([batch.clusters for batch in batches], offline(in_time, EventBuilder(100.0)))
+        assert stream.complete_to == float(given["toa"].max()) - DISORDER - 100.0
+
+
+@pytest.mark.parametrize("variant", ["local", "global", "static"])
+def test_clusters_before_complete_to_are_complete(variant):
+    """Wherever a stream ends, they are those of all hits."""
+    delivered, in_time = dense(2)
+    builder = EventBuilder(100.0, variant=variant)
+    whole = offline(in_time, builder)
+    for n in range(20, 600, 60):
+        stream = EventStream(cut(delivered.isel(hit=slice(n)), [30]), builder, disorder=DISORDER)
+        part = xr.concat(list(stream), "cluster")
+        assert stream.counters.late_hits == 0
+        for name in ("size", "toa_last", "tot"):
+            found, wanted = (
+                table[name].values[table["toa_last"].values < stream.complete_to] for table in (part, whole)
+            )
+            np.testing.assert_array_equal(found, wanted, err_msg=name)

@@ -1,7 +1,9 @@
 """Files that can be read, what is said of damaged ones, and files that are written completely or not at all.
 
 What is not complete has a hidden name that tells the process that writes it. Where that was killed, so that it could
-not clean up, the next one that writes the same file does.
+not clean up, the next one that writes the same file does. Links are followed, as an editor does: what they lead to is
+replaced. What is replaced gives its permissions to what takes its place; a folder is replaced only if it has nothing
+but parts of a table or store.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import BinaryIO
 
-from daskclust.core.data.quote import short
+from daskclust.core.data.quote import quoted, short
 
 TEXT, PARQUET, HDF5 = (".csv", ".tsv", ".txt"), (".parquet", ".pq"), (".hdf5", ".h5")
 """Extensions of tables, by format."""
@@ -30,6 +32,11 @@ TEXT, PARQUET, HDF5 = (".csv", ".tsv", ".txt"), (".parquet", ".pq"), (".hdf5", "
 _KINDS = {
     stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
 }  # fmt: skip
+_PARTS = re.compile(r"zarr\.json|[^/]+/(zarr\.json|c/\d+)|part-\d{6,}\.parquet")
+"""What there is in folders that outputs are: stores, and Parquet files."""
+_WRITTEN_IN_PART = re.compile(r"\d+ requested and \d+ written")  # NumPy's words for a full disk
+_MEMBER = re.compile(r":[^:]*$")  # what is chosen in a file: file.h5:group
+_NUMBERED = re.compile(r"\.\d+(\.(?:hdf5|h5))$")  # files of one snapshot
 _LOOKS, _PAUSE, _PATIENCE = 10, 0.05, 5.0  # the last two in s
 
 
@@ -46,7 +53,7 @@ def check_file(path: str, instead: str = "give one file") -> os.stat_result:
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
-        raise OSError(f"{path} is in a loop of symbolic links; give the path of the file itself") from None
+        raise _looped(path) from None
     kind = _KINDS.get(stat.S_IFMT(state.st_mode))
     if stat.S_ISDIR(state.st_mode):
         raise IsADirectoryError(f"{path} is a directory; {instead}")
@@ -55,6 +62,10 @@ def check_file(path: str, instead: str = "give one file") -> os.stat_result:
     if state.st_size == 0:
         raise ValueError(f"{path} is empty (0 bytes)")
     return state
+
+
+def _looped(path: str | os.PathLike[str]) -> OSError:
+    return OSError(f"{path} is in a loop of symbolic links; give the path of the file itself")
 
 
 def is_parts(path: str) -> bool:
@@ -101,34 +112,71 @@ def reading(path: str, kind: str, part: str = "") -> Iterator[None]:
         raise ValueError(f"{path} cannot be read as a {kind} file: {said}") from error
 
 
+def clash(target: str | os.PathLike[str], source: str | os.PathLike[str]) -> str:
+    """Return what is wrong with an output that would take the place of an input, or of a part of it; else nothing."""
+    source = os.fspath(source) if os.path.lexists(source) else _MEMBER.sub("", os.fspath(source))
+    there, here = Path(os.path.realpath(target)), Path(os.path.realpath(source))
+    if there == here:
+        return "is the input"
+    if there in here.parents:
+        return f"holds the input {source}"
+    is_member = here in there.parents and here.name.endswith((*PARQUET, ".zarr"))
+    snapshots = {_NUMBERED.sub(r".*\1", str(path)) for path in (there, here)}
+    if there.exists() and (is_member or len(snapshots) == 1):
+        return f"is a part of the input {source}"
+    return ""
+
+
+def check_replaced(folder: Path, source: object = None) -> None:
+    """Refuse to replace a folder that holds the source of what is written, or what no writer of such folders makes."""
+    wrong = clash(folder, source) if isinstance(source, str | os.PathLike) else ""
+    if wrong.startswith("holds"):
+        raise ValueError(f"{folder} {wrong}; give another name")
+    for place, folders, names in os.walk(folder):
+        for name in (*folders, *names):
+            path = os.path.join(place, name)
+            inner = os.path.relpath(path, folder)
+            if os.path.islink(path) or (name in names and not _PARTS.fullmatch(inner)):
+                raise ValueError(f"{folder} has {quoted(inner)}, which no output has; give another name, or remove it")
+
+
 @contextmanager
 def replacing(target: Path) -> Iterator[BinaryIO]:
     """Open a temporary file beside the target, which takes its place if the body succeeds and vanishes if not."""
+    target, mode = place_of(target)
     _clear(target, "tmp")
-    temporary = _beside(target, "tmp")
+    temporary = beside(target, "tmp")
     try:
         with open(temporary, "xb") as stream:
+            if mode is not None:
+                os.fchmod(stream.fileno(), mode)
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, target)
+        sync_folder(target.parent)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
 
 
 @contextmanager
-def replacing_folder(target: Path) -> Iterator[Path]:
+def replacing_folder(target: Path, source: object = None) -> Iterator[Path]:
     """Make a temporary folder beside the target, which takes its place if the body succeeds and vanishes if not.
 
-    Its path is absolute: what workers write to it goes there from whichever folder they run in.
+    Its path is absolute: what workers write to it goes there from whichever folder they run in. The `source` is that of
+    what is written, if it is known.
     """
-    target = Path(os.path.abspath(target))
+    target, mode = place_of(target)
+    check_replaced(target, source)
     _clear(target, "tmp")
-    temporary, old = _beside(target, "tmp"), _beside(target, "old")
+    temporary, old = beside(target, "tmp"), beside(target, "old")
     try:
         temporary.mkdir()
         yield temporary
+        check_replaced(target)  # what has come meanwhile
+        if mode is not None and target.is_dir():
+            temporary.chmod(mode)
         if target.exists():  # a folder with entries cannot be replaced at once
             os.replace(target, old)
         try:
@@ -137,13 +185,51 @@ def replacing_folder(target: Path) -> Iterator[Path]:
             if old.exists():
                 os.replace(old, target)
             raise
+        sync_folder(target.parent)
     finally:
         _remove(temporary)
     old.unlink() if old.is_file() else shutil.rmtree(old, ignore_errors=True)
     _clear(target, "old")
 
 
-def _beside(target: Path, ending: str) -> Path:
+def place_of(target: Path) -> tuple[Path, int | None]:
+    """Return where an output goes, which is where a link leads, and the permissions of what is there."""
+    place = Path(os.path.realpath(target))
+    if place.is_symlink():
+        raise _looped(target)
+    try:
+        state = os.stat(place)
+    except FileNotFoundError:
+        return place, None
+    kind = _KINDS.get(stat.S_IFMT(state.st_mode))
+    if kind is not None:
+        raise OSError(f"{target} is {kind}, which is not replaced; write to a file")
+    return place, stat.S_IMODE(state.st_mode)
+
+
+def sync_folder(folder: Path) -> None:
+    """Let new names in a folder outlast a power cut, where its file system can."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def naming(path: str | Path | None) -> Iterator[None]:
+    """Let errors of the system name the file, or the connection: it does not where these are open."""
+    try:
+        yield
+    except OSError as error:
+        number = error.errno or (errno.ENOSPC if _WRITTEN_IN_PART.match(str(error)) else None)
+        if path is None or number is None or error.filename is not None:
+            raise
+        raise OSError(number, error.strerror or os.strerror(number), str(path)) from error
+
+
+def beside(target: Path, ending: str) -> Path:
     """Return a hidden name beside the target: 32 digits for this machine, this process, and by chance."""
     return target.with_name(f".{target.name}.{_machine()}{os.getpid():08x}{secrets.token_hex(8)}.{ending}")
 

@@ -246,7 +246,7 @@ def write_particles(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
     ds = with_scalars_told(ds)
     dim = only_dim(ds)
     if suffix == ".zarr":
-        with replacing_folder(target) as folder:
+        with replacing_folder(target, ds.attrs.get("source")) as folder:
             write_zarr(folder, ds, dim)
         return
     with replacing(target) as stream:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.data.files import reading, replacing
+from daskclust.core.data.files import naming, reading, replacing
 from daskclust.core.data.quote import quoted
 from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
 from daskclust.io.blocks import Block, column_dtypes, native_block, only_dim
@@ -246,7 +246,7 @@ class ParquetSink:
         if kind is not None:
             self._stack.__exit__(kind, error, trace)
             return
-        with self._stack:  # ends the row groups, then the file
+        with naming(self.path), self._stack:  # ends the row groups, then the file
             if self._groups is None:
                 raise ValueError(f"no table was written to {self.path}; write one, even if it has no rows")
             self._flush(self._groups)

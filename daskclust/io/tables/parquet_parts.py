@@ -38,15 +38,13 @@ def write_parts(target: Path, ds: xr.Dataset) -> None:
     """Write each chunk of a data set to a file of its own; the folder is there completely or not at all."""
     import dask.array as da
 
-    if target.is_dir() and any(not part.name.startswith("part-") for part in target.iterdir()):
-        raise ValueError(f"{target} is a folder with other files than parts of a table; give another name")
     scalars = {str(name): ds[name].data for name in scalars_of(ds)}
     rows = ds.drop_vars(list(scalars))
     dim = only_dim(rows)
     rows = rows.unify_chunks() if rows.chunks else rows.chunk({dim: BLOCK_ROWS})
     sizes = rows.chunks.get(dim, (0,))
     columns = {str(name): lazy_along(v.data, sizes, 0, rows.indexes.get(name)) for name, v in rows.variables.items()}
-    with replacing_folder(target) as folder, only_needed():
+    with replacing_folder(target, ds.attrs.get("source")) as folder, only_needed():
         written = da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
             _write_part,
             *columns.values(),

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import stat
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+
+from daskclust.core.data.files import naming
+
+_log = logging.getLogger(__name__)
 
 _BLOCK = 1 << 22  # bytes that are read at once
+_ATTEMPT, _LOOK = 2.0, 0.2  # s to wait for a connection, and for bytes, before `stop` is asked again
+
+
+class Break(bytes):
+    """An item without bytes: those that follow do not go on where those before it ended."""
 
 
 def follow(
@@ -49,7 +60,7 @@ def follow(
         if stop():
             return
         time.sleep(poll)
-    with open(name, "rb", buffering=0) as stream:
+    with naming(name), open(name, "rb", buffering=0) as stream:
         since = time.monotonic()
         while not stop():
             if block := stream.read(_BLOCK):
@@ -73,6 +84,7 @@ def receive(
     idle: float | None = None,
     timeout: float | None = None,
     stop: Callable[[], bool] | None = None,
+    reconnect: bool = False,
 ) -> Iterator[bytes]:
     """Yield the bytes that come through TCP until the sender closes the connection.
 
@@ -87,33 +99,64 @@ def receive(
         Seconds without a connection that are an error. By default there is no limit.
     stop : function, optional
         Asked a few times a second; True ends it.
+    reconnect : bool, default False
+        Connect again where the sender closes or resets the connection, for as long as it takes; `idle` and `stop` end
+        it.
 
     Yields
     ------
     bytes
-        Never empty. What is not asked for is not read, so the sender has to wait: TCP's own back-pressure.
+        Never empty, but for a `Break` after each new connection. What is not asked for is not read, so the sender has
+        to wait: TCP's own back-pressure.
 
     Raises
     ------
     ValueError, OSError
-        For an address of another form, and where there is no connection (TimeoutError after `timeout` seconds).
+        For an address of another form, and where there is no connection (TimeoutError after `timeout` seconds), or it
+        is reset.
     """
     listens, host, port = parse_address(address)
     stop = stop or (lambda: False)
-    with _connection(listens, host, port, timeout, stop) as connection:
-        connection.settimeout(0.2)
-        since = time.monotonic()
-        while not stop():
+    since, connections, told = time.monotonic(), 0, 0
+
+    def has_ended() -> bool:
+        return stop() or (connections > 0 and idle is not None and time.monotonic() - since > idle)
+
+    with naming(address):
+        while not has_ended():
             try:
-                block = connection.recv(_BLOCK)
-            except TimeoutError:
-                if idle is not None and time.monotonic() - since > idle:
-                    return
-                continue
-            if not block:
+                with _connection(listens, host, port, None if connections else timeout, has_ended) as connection:
+                    connections, since = connections + 1, since if connections else time.monotonic()
+                    if connections > 1:
+                        yield Break()
+                    for block in _blocks(connection, has_ended):
+                        yield block
+                        since = time.monotonic()
+            except OSError:
+                if not reconnect or not connections:
+                    raise
+            if not reconnect or has_ended():
                 return
-            since = time.monotonic()
-            yield block
+            if told < connections:
+                told = connections
+                _log.warning("the connection to %s was lost, and is looked for again", address)
+            time.sleep(_LOOK)
+
+
+def _blocks(connection: socket.socket, has_ended: Callable[[], bool]) -> Iterator[bytes]:
+    """Yield the bytes of a connection until it is closed; a peer that vanished is noticed by TCP's keepalive."""
+    connection.settimeout(_LOOK)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    while not has_ended():
+        try:
+            block = connection.recv(_BLOCK)
+        except TimeoutError as error:
+            if error.errno is not None:  # of the system: nobody answers any more
+                raise
+            continue
+        if not block:
+            return
+        yield block
 
 
 def parse_address(address: str) -> tuple[bool, str, int]:
@@ -131,17 +174,18 @@ def parse_address(address: str) -> tuple[bool, str, int]:
 
 def _connection(listens: bool, host: str, port: int, timeout: float | None, stop: Callable[[], bool]) -> socket.socket:
     """Connect to a readout, or wait until one connects."""
-    if not listens:
-        return socket.create_connection((host, port), timeout=timeout)
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     since = time.monotonic()
-    with socket.create_server((host, port), family=family) as server:
-        server.settimeout(0.2)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, port), family=family) if listens else nullcontext() as server:
         while True:
             try:
+                if server is None:
+                    return socket.create_connection((host, port), timeout=min(timeout or _ATTEMPT, _ATTEMPT))
+                server.settimeout(_LOOK)
                 return server.accept()[0]
             except TimeoutError:
                 if stop():
                     raise ConnectionAbortedError(f"stopped while waiting for a connection at {host}:{port}") from None
-                if timeout is not None and time.monotonic() - since > timeout:
-                    raise TimeoutError(f"nobody connected to {host}:{port} for {timeout:g} s") from None
+                if timeout is not None and time.monotonic() - since >= timeout:
+                    whom = "nobody connected to" if listens else "no answer of"
+                    raise TimeoutError(f"{whom} {host}:{port} for {timeout:g} s") from None

@@ -121,7 +121,7 @@ def test_what_no_folder_can_be(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError, match=r"mine.parquet is a folder; give another name, or partitions=True"):
         write_hits(sample(), folder)
     (folder / "notes.txt").touch()
-    with pytest.raises(ValueError, match=r"mine.parquet is a folder with other files than parts of a table"):
+    with pytest.raises(ValueError, match=r"mine.parquet has 'notes.txt', which no output has; give another name"):
         write_hits(sample(), folder, partitions=True)
     assert read_hits(folder).sizes["hit"] == 7
 

@@ -99,14 +99,16 @@ class WordReader:
         return self._decode(data, is_end=False)
 
     def close(self) -> dict[str, npt.NDArray[Any]]:
-        """Say that no more bytes come.
+        """Say that no more bytes come, or that those which come do not go on where these ended.
 
         Returns
         -------
         dict of numpy.ndarray, shape (n,)
             Hits that waited, as of `feed`.
         """
-        return self._decode(b"", is_end=True)
+        hits = self._decode(b"", is_end=True)
+        self._state[ODD] = 0
+        return hits
 
     def triggers(self, since: float) -> npt.NDArray[np.float64]:
         """Return the times of triggers from the last one before a time on; earlier ones are forgotten.
