@@ -22,7 +22,6 @@ from daskclust.io.schema import Naming, Table
 _DECORATED = re.compile(r"#?\s*(.*?)\s*(?:\[(.*)\]|\((.*)\))?")  # "x", "#x", "x [mm]", or "x(3)" of a halo finder
 _OPEN = r'(?<![^\s,;])"[^"]*(?:""[^"]*)*'  # a field in quotes begins where a field does; two quotes in it are one
 _QUOTED, _UNCLOSED = re.compile(_OPEN + '"'), re.compile(_OPEN + "$")
-_WINDOWS = "daskclust-windows"
 
 
 class _Layout(NamedTuple):
@@ -64,7 +63,7 @@ def _as_windows(error: UnicodeError) -> tuple[str, int]:
     return error.object[error.start : error.end].decode("cp1252"), error.end
 
 
-codecs.register_error(_WINDOWS, _as_windows)
+codecs.register_error("daskclust-windows", _as_windows)
 
 
 @contextmanager
@@ -72,7 +71,7 @@ def _open(path: str) -> Iterator[TextIO]:
     """Open text in UTF-8, in UTF-16 with its mark, or of Windows; a byte order mark at its start is no part of it."""
     with open(path, "rb") as file:
         is_16 = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-    encoding, errors = ("utf-16", "strict") if is_16 else ("utf-8-sig", _WINDOWS)
+    encoding, errors = ("utf-16", "strict") if is_16 else ("utf-8-sig", "daskclust-windows")
     try:
         with open(path, encoding=encoding, errors=errors) as stream:
             yield stream
@@ -85,14 +84,12 @@ def _lines(stream: TextIO, path: str, skip: int = 0) -> Iterator[tuple[int, str,
     lines = enumerate(islice(stream, skip, None), skip + 1)
     for number, line in lines:
         while '"' in line and _UNCLOSED.search(_masked(line).partition("#")[0]):
-            rest = [line]
             for _, more in lines:
-                rest.append(more)
+                line += more
                 if more.count('"') % 2:
                     break
             else:
                 raise ValueError(f"{path}, line {number}: a quote without its end: {quoted(line.rstrip())}; close it")
-            line = "".join(rest)
         end = len(_masked(line).partition("#")[0])
         yield number, line[:end], line[end + 1 :]
 
