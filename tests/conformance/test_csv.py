@@ -39,7 +39,7 @@ HEADS = {
     "letters": ("x µ", "y é", "ü", "E"),
     "comments": ("#1", "y # 2", "no. #", "E"),
 }
-SIZE = 150
+SIZE = 120
 NUMBERS = np.random.default_rng(0).normal(size=(3, 4)).round(3)
 CASES = list(itertools.product(SEPARATORS, QUOTES, ENDS, ENCODINGS, HEADS, [None, *TEXTS], [0, 2]))
 CASES = random.Random(0).sample(CASES, SIZE)
