@@ -38,7 +38,7 @@ _PHRASES = (
 """What is said in Python, and what that is on the command line."""
 _OF_FILES = (
     (r"is empty \(0 bytes\)|has no data", "give a file with points; was it written to its end?"),
-    (r"cannot be read as|is not a UTF-8|is damaged|signature|no layout of",
+    (r"cannot be read as|is not a UTF-|is damaged|signature|no layout of",
      "is it complete, and does its extension tell its format?"),
     (r", line \d+", "correct that line, or leave it out"),
 )  # fmt: skip

@@ -44,7 +44,7 @@ def wrong(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wrong")
     for name, text in TEXTS.items():
         (folder / name).write_text(text)
-    (folder / "binary.csv").write_bytes(b"\xff\xfe\x00x")
+    (folder / "binary.csv").write_bytes(b"\x89PNG\r\n\x00")
     for suffix in ("parquet", "h5", "hdf5", "npy", "npz", "root", "fcs", "tpx3"):
         (folder / f"random.{suffix}").write_bytes(bytes(range(7, 250)) * 9)
     for name in ("folder", "small"):

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import csv
+import codecs
 import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.data.limits import LONGEST_LINE
 from daskclust.core.data.quote import quoted, short
 from daskclust.io.attrs import KEY, unpack
 from daskclust.io.fields import FIELDS
 from daskclust.io.schema import Naming, Table
 
 _DECORATED = re.compile(r"#?\s*(.*?)\s*(?:\[(.*)\]|\((.*)\))?")  # "x", "#x", "x [mm]", or "x(3)" of a halo finder
+_OPEN = r'(?<![^\s,;])"[^"]*(?:""[^"]*)*'  # a field in quotes begins where a field does; two quotes in it are one
+_QUOTED, _UNCLOSED = re.compile(_OPEN + '"'), re.compile(_OPEN + "$")
 
 
 class _Layout(NamedTuple):
@@ -36,7 +37,7 @@ class _Layout(NamedTuple):
 
 
 def read_text(path: str, naming: Naming) -> Table:
-    """Read the columns of a UTF-8 file as float64; blank lines and what follows a ``#`` are passed over."""
+    """Read the columns of a file as float64; blank lines and what follows a ``#`` are passed over."""
     layout = _look(path, naming)
     attrs, units = unpack(layout.metadata, path)
     units = {**layout.units, **units}
@@ -55,30 +56,57 @@ def read_rows(path: str, width: int) -> npt.NDArray[np.float64]:
     return _numbers(path, _Layout(None, None, width, 0, ""), range(width))
 
 
+def _as_windows(error: UnicodeError) -> tuple[str, int]:
+    """Decode bytes that are no UTF-8, which only names and texts may have; binary files stay an error."""
+    if not isinstance(error, UnicodeDecodeError) or b"\0" in error.object:
+        raise error
+    return error.object[error.start : error.end].decode("cp1252"), error.end
+
+
+codecs.register_error("daskclust-windows", _as_windows)
+
+
 @contextmanager
 def _open(path: str) -> Iterator[TextIO]:
-    """Open a text file; a byte order mark at its start is no part of it."""
+    """Open text in UTF-8, in UTF-16 with its mark, or of Windows; a byte order mark at its start is no part of it."""
+    with open(path, "rb") as file:
+        is_16 = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    encoding, errors = ("utf-16", "strict") if is_16 else ("utf-8-sig", "daskclust-windows")
     try:
-        with open(path, encoding="utf-8-sig") as stream:
+        with open(path, encoding=encoding, errors=errors) as stream:
             yield stream
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not a UTF-8 text file: {error}") from error
+        raise ValueError(f"{path} is not a UTF-{16 if is_16 else 8} text file: {error}") from error
 
 
-def _lines(stream: TextIO, path: str) -> Iterator[str]:
-    """Yield lines, and refuse one that is too long to be a row of numbers."""
-    for number, line in enumerate(iter(partial(stream.readline, LONGEST_LINE + 1), ""), start=1):
-        if len(line) > LONGEST_LINE:
-            raise ValueError(
-                f"{path}, line {number} has more than {LONGEST_LINE} characters, which is no row of numbers or names: "
-                f"{quoted(line)}; are there line breaks, and is it a table?"
-            )
-        yield line
+def _lines(stream: TextIO, path: str, skip: int = 0) -> Iterator[tuple[int, str, str]]:
+    """Yield the number of each line, what is before its ``#`` and what behind; texts in quotes may have line breaks."""
+    lines = enumerate(islice(stream, skip, None), skip + 1)
+    for number, line in lines:
+        while '"' in line and _UNCLOSED.search(_masked(line).partition("#")[0]):
+            for _, more in lines:
+                line += more
+                if more.count('"') % 2:
+                    break
+            else:
+                raise ValueError(f"{path}, line {number}: a quote without its end: {quoted(line.rstrip())}; close it")
+        end = len(_masked(line).partition("#")[0])
+        yield number, line[:end], line[end + 1 :]
+
+
+def _masked(line: str) -> str:
+    """Return a line, of the same length, without what stands in quotes."""
+    return _QUOTED.sub(lambda found: f'"{"_" * (len(found[0]) - 2)}"', line) if '"' in line else line
 
 
 def _split(line: str, separator: str | None) -> list[str]:
     """Return the fields of a line without spaces and quotes around them."""
-    return [text.strip().strip("\"'").strip() for text in line.strip("\r\n").split(separator)]
+    line = line.strip("\r\n")
+    if '"' not in line:
+        return [text.strip().strip("'").strip() for text in line.split(separator)]
+    pattern = r"(\S+)" if separator is None else rf"(?:^|{separator})([^{separator}]*)"
+    fields = [line[slice(*found.span(1))].strip() for found in re.finditer(pattern, _masked(line))]
+    return [(f[1:-1].replace('""', '"') if _QUOTED.fullmatch(f) else f.strip("\"'")).strip() for f in fields]
 
 
 def is_number(text: str) -> bool:
@@ -101,8 +129,7 @@ def _look(path: str, naming: Naming) -> _Layout:
     comments, header, skip, metadata, separator = list[str](), None, 0, "", None
     with _open(path) as stream:
         lines = _lines(stream, path)
-        for number, line in enumerate(lines):
-            bare, _, said = line.partition("#")
+        for number, bare, said in lines:
             if not bare.strip():
                 if said.strip().startswith(f"{KEY}: "):
                     metadata = said.strip().removeprefix(f"{KEY}: ")
@@ -110,20 +137,20 @@ def _look(path: str, naming: Naming) -> _Layout:
                     comments.append(said)
                 continue
             separator = _separator(bare)
-            fields = _split(bare, separator)
+            fields, last = _split(bare, separator), number + bare.rstrip("\n").count("\n")
             if header is None and not any(_is_meant_as_number(text) for text in fields):
-                header, skip = fields, number + 1
+                header, skip = fields, last
                 continue
             if header is None:
-                following = next((later for later in lines if later.partition("#")[0].strip()), "").partition("#")[0]
+                following = next((later for _, later, _ in lines if later.strip()), "")
                 if _are_names(bare, following, naming):
-                    header, skip, fields = fields, number + 1, _split(following, separator)
+                    header, skip, fields = fields, last, _split(following, separator)
             ends = len(fields) > 1 and not fields[-1]
             if header is not None:
                 ends &= len(header) == len(fields) - 1 or (len(header) == len(fields) and not header[-1])
             width = len(fields) - 1 if ends else len(header or fields)
             if header is None:
-                header, skip = _header_in_comments(comments, width, naming), number
+                header, skip = _header_in_comments(comments, width, naming), number - 1
             header, units = (None, {}) if header is None else _names_and_units(header[:width], naming)
             return _Layout(separator, header, width, skip, metadata, units, ends)
     if header is None:
@@ -134,14 +161,14 @@ def _look(path: str, naming: Naming) -> _Layout:
 
 def _separator(line: str) -> str | None:
     """Return what stands between the fields of a line; a semicolon wins, as a comma may be a decimal one beside it."""
-    return next((mark for mark in ";,\t" if mark in line), None)
+    return next((mark for mark in ";,\t" if mark in _masked(line)), None)
 
 
 def _are_names(line: str, following: str, naming: Naming) -> bool:
     """Return whether numbers are names: those in quotes above others without, or pandas' 0, 1, 2 above fractions."""
     if not following.strip():
         return False
-    texts, later = ([text.strip() for text in row.split(_separator(line))] for row in (line, following))
+    texts, later = ([text.strip() for text in _masked(row).split(_separator(line))] for row in (line, following))
     if all(text[:1] in ("'", '"') for text in texts):
         return not set(following) & set("'\"")
     is_counted = len(texts) > 1 and texts == [str(k) for k in range(len(texts))]
@@ -196,7 +223,7 @@ def _numbers(
             frame = pd.read_csv(
                 stream, sep=layout.separator or r"\s+", names=range(width), comment="#",
                 dtype={k: np.float64 if k in kept else str for k in range(width)},
-                skipinitialspace=True, quoting=csv.QUOTE_NONE, **options,
+                skipinitialspace=True, **options,
             )  # fmt: skip
     except ValueError:
         return _numbers_by_line(path, layout, kept, without)
@@ -213,9 +240,8 @@ def _numbers_by_line(
     """Return what pandas refuses, such as quoted numbers and indented comments; or tell line and column of an error."""
     numbers = array("d")
     with _open(path) as stream:
-        for number, line in enumerate(_lines(stream, path), start=1):
-            bare = line.partition("#")[0]
-            if number <= layout.skip or not bare.strip():
+        for number, bare, _ in _lines(stream, path, layout.skip):
+            if not bare.strip():
                 continue
             fields = _split(bare, layout.separator)
             if layout.ends and not fields[-1]:
@@ -223,7 +249,7 @@ def _numbers_by_line(
             if len(fields) != layout.width:
                 raise ValueError(
                     f"{path}, line {number}: expected {layout.width} fields as in the "
-                    f"{'header' if layout.header else 'first row'}, found {len(fields)}: {quoted(line.rstrip())}"
+                    f"{'header' if layout.header else 'first row'}, found {len(fields)}: {quoted(bare.rstrip())}"
                 )
             if wrong := [k for k in kept if not is_number(fields[k])]:
                 name, remedy = "", ""
