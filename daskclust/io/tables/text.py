@@ -7,6 +7,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple, TextIO
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.data.limits import LONGEST_LINE
 from daskclust.core.data.quote import quoted, short
 from daskclust.io.attrs import KEY, unpack
 from daskclust.io.fields import FIELDS
@@ -80,16 +82,24 @@ def _open(path: str) -> Iterator[TextIO]:
 
 
 def _lines(stream: TextIO, path: str, skip: int = 0) -> Iterator[tuple[int, str, str]]:
-    """Yield the number of each line, what is before its ``#`` and what behind; texts in quotes may have line breaks."""
-    lines = enumerate(islice(stream, skip, None), skip + 1)
+    """Yield the number of each line, what is before its ``#`` and what behind; texts in quotes may have line breaks.
+
+    One that is too long to be a row of numbers is refused.
+    """
+    lines = islice(enumerate(iter(partial(stream.readline, LONGEST_LINE + 1), ""), 1), skip, None)
     for number, line in lines:
-        while '"' in line and _UNCLOSED.search(_masked(line).partition("#")[0]):
+        while len(line) <= LONGEST_LINE and '"' in line and _UNCLOSED.search(_masked(line).partition("#")[0]):
             for _, more in lines:
                 line += more
-                if more.count('"') % 2:
+                if more.count('"') % 2 or len(line) > LONGEST_LINE:
                     break
             else:
                 raise ValueError(f"{path}, line {number}: a quote without its end: {quoted(line.rstrip())}; close it")
+        if len(line) > LONGEST_LINE:
+            raise ValueError(
+                f"{path}, line {number} has more than {LONGEST_LINE} characters, which is no row of numbers or names: "
+                f"{quoted(line)}; are there line breaks, and is it a table?"
+            )
         end = len(_masked(line).partition("#")[0])
         yield number, line[:end], line[end + 1 :]
 
