@@ -84,11 +84,11 @@ def _open(path: str) -> Iterator[TextIO]:
 def _lines(stream: TextIO, path: str, skip: int = 0) -> Iterator[tuple[int, str, str]]:
     """Yield the number of each line, what is before its ``#`` and what behind; texts in quotes may have line breaks.
 
-    A line that is too long to be a row of numbers is refused.
+    One that is too long to be a row of numbers is refused.
     """
-    lines = enumerate(islice(iter(partial(stream.readline, LONGEST_LINE + 1), ""), skip, None), skip + 1)
+    lines = islice(enumerate(iter(partial(stream.readline, LONGEST_LINE + 1), ""), 1), skip, None)
     for number, line in lines:
-        while '"' in line and len(line) <= LONGEST_LINE and _UNCLOSED.search(_masked(line).partition("#")[0]):
+        while len(line) <= LONGEST_LINE and '"' in line and _UNCLOSED.search(_masked(line).partition("#")[0]):
             for _, more in lines:
                 line += more
                 if more.count('"') % 2 or len(line) > LONGEST_LINE:

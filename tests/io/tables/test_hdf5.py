@@ -143,11 +143,12 @@ def test_records_are_a_table(tmp_path: Path, name: str, chunks: int | None) -> N
         read_hits(path, field="particles")
 
 
-def test_vectors_are_columns_of_their_axes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["pos", "Coordinates", "Position"])
+def test_vectors_are_columns_of_their_axes(tmp_path: Path, name: str) -> None:
     path, pos = tmp_path / "snap.h5", np.arange(12.0).reshape(4, 3)
     with h5py.File(path, "w") as file:
-        file["pos"] = pos
+        file[name] = pos
     for chunks in (None, 3):
         particles = read_hits(path, field="particles", chunks=chunks)
         assert np.array_equal(np.stack([particles[axis] for axis in "xyz"], axis=1), pos)
-    assert set(read_hits(path, field="particles", columns={"pos_z": "mass"})) == {"x", "y", "mass"}
+    assert set(read_hits(path, field="particles", columns={f"{name}_z": "mass"})) == {"x", "y", "mass"}
