@@ -118,7 +118,9 @@ class Naming:
             rest = [name for name in found if name not in self.given]
             chosen.update(_by_alias(rest, set(chosen.values()), self))
         chosen = {name: chosen[name] for name in found if name in chosen}
-        self.taken.update({ours: name for name, ours in chosen.items() if name.lower() != ours})
+        self.taken.update(
+            {ours: name for name, ours in chosen.items() if name.lower() != ours and name not in self.given}
+        )
         _check_complete(chosen, found, self)
         for option, names in self.needs.items():
             if unknown := sorted(set(names) - set(chosen.values())):
