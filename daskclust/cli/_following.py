@@ -91,7 +91,7 @@ class Ending:
         if self.error is not None:
             raise self.error
         for sink in self.sinks.values():
-            sink.attrs["ended"] = self._how
+            sink.attrs["ended_by"] = self._how
 
     @contextmanager
     def telling_later(self) -> Iterator[None]:
@@ -115,7 +115,7 @@ class Ending:
     def show(self, job: Job) -> None:
         """Show the summary, and raise what ended the readout where that was not wished."""
         error, has_come = self.error, job.summary["hits"] > 0
-        job.summary["ended"] = self._how if error is None else str(error) or "SIGINT"
+        job.summary["ended_by"] = self._how if error is None else str(error) or "SIGINT"
         by_signal = self._signals if error is not None else [each for each in self._signals if each != signal.SIGINT]
         if by_signal and (error is None or not has_come):
             error = Terminated(by_signal[0])

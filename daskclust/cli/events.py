@@ -62,7 +62,7 @@ Keys of --json
   clusters, clusters_kept     their number; those for which --where holds
   noise_hits         hits of clusters below --min-hits, where there are any
   late_hits, split_clusters   of a readout, with more disorder than --disorder, where there are any
-  ended, reconnections        of a readout, what ended it; connections that were lost, where there are any
+  ended_by, reconnections     of a readout, what ended it; connections that were lost, where there are any
   output_rows, table_rows     of a readout, rows on disk
   n_late, n_unknown, ...      words of a file that are no hits, or bytes that are lost, where there are any
   seconds, seconds_compiling    time without compiling kernels, and that of compiling, s

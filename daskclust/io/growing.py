@@ -45,7 +45,7 @@ class PartsSink:
     Attributes
     ----------
     attrs : dict of str to object
-        Attributes to add to those of the first table; ``"ended"`` tells the error.
+        Attributes to add to those of the first table; ``"ended_by"`` tells the error.
     n_rows : int
         Rows on disk.
     kept : pathlib.Path or None
@@ -142,7 +142,7 @@ class PartsSink:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
-            self.attrs.setdefault("ended", short(str(error) or type(error).__name__))
+            self.attrs.setdefault("ended_by", short(str(error) or type(error).__name__))
         self._put_down()
         failed = error or self._error
         if failed is None and not self._n_parts:

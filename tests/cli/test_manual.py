@@ -19,7 +19,7 @@ from daskclust.cli._console import rows, sections
 
 PROGRAM = typer.main.get_command(cli.app)
 COMMANDS = sorted(PROGRAM.commands)
-READOUT = {"ended", "reconnections", "output_rows", "table_rows"}
+READOUT = {"ended_by", "reconnections", "output_rows", "table_rows"}
 WORKERS = {
     *(
         "seconds_starting",
@@ -126,7 +126,8 @@ def test_every_example_runs(command, samples, tmp_path, monkeypatch, scheduler, 
         ("events run.tpx3 --dt-max 200 --where size>1 --min-hits 30 --table c.parquet -o h.parquet --verbose",
          {*WORKERS, *READOUT, "late_hits", "split_clusters", "n_late", "n_unknown", "..."}),
         ("events run.tpx3 --dt-max 200 --where size>1 --follow --idle 0.1 --table c.csv -o h.h5 --verbose",
-         {*WORKERS, "seconds_reading", "reconnections", "late_hits", "split_clusters", "n_late", "n_unknown", "..."}),
+         {*WORKERS, "seconds_reading", "reconnections", "noise_hits", "late_hits", "split_clusters", "n_late",
+          "n_unknown", "..."}),
         ("dbscan snapshot.hdf5 --eps 0.4 -o labels.csv --table t.h5 --verbose", WORKERS),
         ("fof snapshot.hdf5 --b 0.2 --table halos.csv -o parts.csv --verbose", WORKERS),
         ("hca cells.parquet --threshold 20 --n-clusters 3 --merges a.csv -o b.csv --table c.csv --verbose", WORKERS),

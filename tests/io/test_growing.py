@@ -77,7 +77,7 @@ def test_all_tables_before_the_end_are_kept(
     assert_first(path, sum(SIZES[:after]))
     if suffix != ".csv":  # of calorimeters, which has no attributes
         ended = None if error is None else str(error) or type(error).__name__
-        assert read(path).attrs.get("ended") == ended
+        assert read(path).attrs.get("ended_by") == ended
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
