@@ -44,7 +44,7 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
     except (Exception, KeyboardInterrupt) as error:
         if isinstance(error, typer.Abort):
             error = KeyboardInterrupt()
-        told, kept = trouble(error, called), vars(error).get("kept", {})  # kept: of a readout, see _following
+        told, kept = trouble(error, called), vars(error).get("kept", {})  # kept: of a readout, see `Ending`
         if told is None or os.environ.get("DASKCLUST_TRACEBACK", "0") not in ("", "0"):
             traceback.print_exception(error)
         told = told or fault(error)

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from daskclust.cli._console import with_former
 from daskclust.cli._estimate import KEYS, estimate
-from daskclust.cli._following import Ending
 from daskclust.cli._job import Job, Running
 from daskclust.cli._options import Output, Table, clustering
-from daskclust.cli._pixels import ROUND, Pixels, check_columns, windows
+from daskclust.cli._pixels import ROUND, Ending, Pixels, check_columns, windows
 from daskclust.core.data.files import naming
 
 if TYPE_CHECKING:
