@@ -10,8 +10,8 @@ import numpy as np
 import xarray as xr
 
 from daskclust.core.data.checks import check_distance, check_positive
-from daskclust.core.data.inputs import Points
-from daskclust.core.data.units import box_in, words
+from daskclust.core.data.inputs import Points, box_in
+from daskclust.core.data.units import words
 
 from ._points import LABEL, described, dim_of
 

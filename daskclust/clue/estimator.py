@@ -13,6 +13,7 @@ from daskclust.clue.kernels.density import choose_kernel
 from daskclust.clue.plan import CluePlan
 from daskclust.core.data.checks import axis_periods, check_distance, check_points, check_positive
 from daskclust.core.data.columns import groups, plain, reals
+from daskclust.core.data.foreign import unit_of
 from daskclust.core.data.inputs import (
     EVENT,
     LAYER,
@@ -171,6 +172,8 @@ class CLUE(Estimator):
         if event is None:
             event = _named(points, EVENT) if points.nesting is None else points.nesting.event(_named(points, EVENT))
         weight = next((name for name in WEIGHT if name in points.columns), None) if sample_weight is None else ...
+        told = unit_of("sample_weight", sample_weight) if weight is ... else points.units.get(weight)
+        self._weight_unit = "1" if weight is None else told
         sample_weight = _named(points, WEIGHT) if sample_weight is None else sample_weight
         self._nesting = points.nesting
         coordinates = check_points(self, points)
@@ -217,7 +220,7 @@ class CLUE(Estimator):
             raise ValueError(
                 f"max(delta_c, delta_o) = {plan.dm:g} is larger than the {before.dm:g} of the fit; fit again with it"
             )
-        for name in ("n_features_in_", "feature_names_in_", "_axes", "_nesting"):
+        for name in ("n_features_in_", "feature_names_in_", "_axes", "_nesting", "_weight_unit"):
             if hasattr(self, name):
                 setattr(other, name, getattr(self, name))
         other._lazy = self._lazy
@@ -231,7 +234,7 @@ class CLUE(Estimator):
         density = plain("density", self.density_)
         columns = {"rhoc": self._rhoc_of} if plan.rhoc is None and rhoc is None else {}
         if plan.rhoc is None and rhoc is not None:
-            columns = {"rhoc": beside(density, "rhoc", flat(rhoc, "rhoc", self._nesting), reals, density.dtype)}
+            columns = {"rhoc": beside(density, "rhoc", self._in_unit_of_weights(rhoc), reals, density.dtype)}
         delta, nearest_higher = plain("delta", self.delta_), plain("nearest_higher", self.nearest_higher_)
         other._keep(_from_densities(plan, columns, density, delta, nearest_higher))
         other._rhoc_of = columns.get("rhoc")
@@ -266,8 +269,8 @@ class CLUE(Estimator):
         dc = check_distance("dc", self.dc, dtype)
         delta_c = dc if self.delta_c is None else check_distance("delta_c", self.delta_c, dtype)
         delta_o = delta_c if self.delta_o is None else check_distance("delta_o", self.delta_o, dtype)
-        is_column = isinstance(self.rhoc, str) or (hasattr(self.rhoc, "ndim") and not isinstance(self.rhoc, np.generic))
-        one = not is_column and np.ndim(self.rhoc) == 0
+        dimensions = self.rhoc.ndim if hasattr(self.rhoc, "ndim") else np.ndim(self.rhoc)
+        one = not isinstance(self.rhoc, str) and dimensions == 0
         periods = axis_periods(self.wrap, axes, dtype)
         farthest = 2.0**45 * max(dc, delta_c, delta_o)
         if max(periods) > farthest:
@@ -292,9 +295,13 @@ class CLUE(Estimator):
             if rhoc not in points.columns:
                 raise ValueError(f"rhoc names the column {rhoc!r}; X has {sorted(points.columns)}")
             rhoc = points.columns[rhoc] if weight is ... else threshold_of(points, rhoc, weight)
-        rhoc = flat(rhoc, "rhoc", self._nesting)
-        self._rhoc_of = beside(coordinates, "rhoc", rhoc, reals, coordinates.dtype)
+        self._rhoc_of = beside(coordinates, "rhoc", self._in_unit_of_weights(rhoc), reals, coordinates.dtype)
         return self._rhoc_of
+
+    def _in_unit_of_weights(self, rhoc: Any) -> Any:
+        """Return thresholds, which may carry a unit, one for each point."""
+        unit, values = unit_of("rhoc", rhoc), flat(rhoc, "rhoc", self._nesting)
+        return values if unit is None else threshold_in("rhoc", plain("rhoc", values), unit, self._weight_unit)
 
 
 def threshold_of(points: Points, rhoc: str, weight: str | None) -> Any:

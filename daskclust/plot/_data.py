@@ -48,7 +48,7 @@ def opened(
     if missing:
         raise ValueError(_without(data, _names(data, ds), missing[0]))
     if len(there := [name for name in needed if name in ds.variables]) > 1:
-        check_one_dimension(ds, there)
+        check_one_dimension({name: ds[name].dims for name in there}, there)
     if labels is None:
         return ds
     dims = ds[needed[0]].dims
@@ -77,7 +77,9 @@ def _dataset(data: Any, names: set[Any], dim: str, axes: Sequence[str]) -> xr.Da
         return xr.Dataset({axes[k] if k < len(axes) else f"x{k}": (dim, X[:, k]) for k in range(X.shape[1])})
     index = getattr(getattr(data, "index", None), "name", None)
     dim = index if isinstance(index, str) else "cluster" if "cluster" in table else dim
-    columns = {name: (dim, *table.variable(name)) for name in table if name in names}
+    there = [name for name in table if name in names]
+    check_one_dimension(table.dims(there), ())
+    columns = {name: (dim, *table.variable(name)) for name in there}
     return xr.Dataset(columns, attrs=dict(getattr(data, "attrs", {})))
 
 

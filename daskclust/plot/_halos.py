@@ -15,7 +15,8 @@ import xarray as xr
 
 from daskclust.core.data.checks import check_positive, check_whole
 from daskclust.core.data.columns import column, reals
-from daskclust.core.data.units import BOX, box_in, ratio
+from daskclust.core.data.inputs import box_in
+from daskclust.core.data.units import BOX, ratio
 from daskclust.core.device.arrays import is_dask
 from daskclust.plot._data import counted, dimension, finite, in_memory, opened, unit_of
 from daskclust.plot._elements import overlay, spanned

@@ -178,7 +178,8 @@ def _inputs(ds: xr.Dataset, labels: Any, weight: str | None, names: tuple[str, .
         if role in ds:
             arrays[role] = ds[role].data
     arrays |= {f"[{name}]": variable(ds, name, "coords").data for name in names}
-    check_one_dimension(ds, [*names, *([] if weight is None else [weight])])
+    every = [*names, *([] if weight is None else [weight])]
+    check_one_dimension({name: ds[name].dims for name in every}, every)
     return checked(arrays, first.shape, {"layer": numbers_of})
 
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.data.checks import check_positive
-from daskclust.core.data.inputs import check_one_dimension, dataset_of
-from daskclust.core.data.units import BOX, box_in, common, converted
+from daskclust.core.data.inputs import box_in, check_one_dimension, dataset_of
+from daskclust.core.data.units import BOX, common, converted
 from daskclust.core.device.arrays import device_of, keeping_device
 
 from . import _lazy
@@ -150,7 +150,7 @@ def halo_table(
     arrays = {
         role: variable(ds, name, "mass" if role == "mass" else "velocities").data for role, name in sources.items()
     }
-    check_one_dimension(ds, list(sources.values()))
+    check_one_dimension({name: ds[name].dims for name in sources.values()}, list(sources.values()))
     arrays = checked({"labels": label_values(ds, labels), **arrays}, ds["x"].shape, {})
     arrays |= {role: converted(arrays[role], by) for role, by in ratios.items()}
     arrays, n_clusters = _lazy.counted(arrays, n_clusters)

@@ -151,6 +151,13 @@ def test_single_columns_too(kind: str) -> None:
     np.testing.assert_array_equal(properties.cluster_table(HITS, labels)["size"], wanted)
 
 
+@pytest.mark.parametrize("use", ["CLUE", "DBSCAN", "friends-of-friends", "events", "Mahalanobis"])
+def test_arrays_whose_columns_have_names(use: str) -> None:
+    frame, fit = USES[use]
+    array = xr.DataArray(frame.to_numpy(np.float64), dims=("hit", "column"), coords={"column": list(frame)})
+    np.testing.assert_array_equal(fit(array), fit(frame))
+
+
 def test_names_are_features() -> None:
     model = DBSCAN(0.05).fit(pl.from_pandas(HITS[["x", "y"]]))
     assert list(model.feature_names_in_) == ["x", "y"]
@@ -243,6 +250,66 @@ def test_masked_quantities_are_refused_and_unknown_units_too() -> None:
     for eps in (0.5 * u.cm, unyt.unyt_quantity(0.5, "cm"), registry.Quantity(0.5, "cm")):
         with pytest.raises(TypeError, match="must be a number"):
             DBSCAN(eps).fit(np.stack([X, Y], 1))
+
+
+def test_units_reach_other_doors() -> None:
+    E, limits = np.array([0.5, 0.6, 0.1]), np.full(3, 800.0)
+    data = {"x": X * u.cm, "y": Y * u.cm, "energy": E * u.GeV}
+    for rhoc in (limits * u.MeV, xr.DataArray(limits, dims="p", attrs={"units": "MeV"}), limits / 1000):
+        assert CLUE(0.5, rhoc).fit(data).labels_.tolist() == RIGHT
+        assert CLUE(0.5, limits).fit(data).rethreshold(rhoc=rhoc).labels_.tolist() == RIGHT
+    units = {"x": "cm", "y": "mm"}
+    schema = pa.schema([pa.field(name, pa.float64(), metadata={"units": unit}) for name, unit in units.items()])
+    assert FriendsOfFriends(0.5).fit(pa.table([X, Y * 10], schema=schema)).labels_.tolist() == RIGHT
+    ds = xr.Dataset({"x": ("p", X, {"units": "Mpc"}), "y": ("p", Y, {"units": "Mpc"})})
+    for box in (1e4 * u.kpc, unyt.unyt_array([1e4, 1e4], "kpc"), 10.0):
+        assert "boxsize=10" in ds.assign_attrs(boxsize=box).clust.fof(0.5).attrs["fof"]
+    with pytest.raises(ValueError, match="cannot be converted to 'pixel'"):
+        EventBuilder(9.0).fit(np.ones((3, 3)) * u.cm)
+
+
+@pytest.mark.parametrize(
+    ("unit", "other", "size"),
+    [("micron", "cm", 1e4), ("lyr", "lyr", 1.0), ("km / s", "m / s", 1e-3), ("AU", "cm", 1 / 1.495978707e13)],
+)
+def test_names_of_units_of_other_libraries(unit: str, other: str, size: float) -> None:
+    data = {"x": X * size * u.Unit(unit), "y": Y * u.Unit(other)}
+    found = properties.cluster_table(data, np.zeros(3, int), weight=None)
+    mean = (found["y"] * u.Unit(found["y"].attrs["units"])).item().to_value(u.Unit(other))
+    np.testing.assert_allclose(mean, Y.mean())
+
+
+def test_units_that_cannot_be_told_are_refused() -> None:
+    class Duck:
+        units = "kpc"
+
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            return X
+
+    with pytest.raises(TypeError, match="whose units are not read"):
+        FriendsOfFriends(0.5).fit({"x": Duck(), "y": Duck()})
+    with pytest.raises(TypeError, match="list of quantities"):
+        FriendsOfFriends(0.5).fit({"x": list(unyt.unyt_array(X, "cm")), "y": list(unyt.unyt_array(Y, "mm"))})
+    with pytest.raises(TypeError, match="give the number alone, in the unit of the data"):
+        CLUE(0.5, 1 * u.GeV).fit({"x": X, "y": Y})
+    comoving, physical = (unyt.unyt_array(X, "Mpc") for _ in range(2))
+    comoving.comoving, physical.comoving = True, False  # as swiftsimio's arrays
+    with pytest.raises(ValueError, match="comoving"):
+        FriendsOfFriends(0.5).fit({"x": comoving, "y": physical})
+
+
+def test_other_columns_are_not_looked_at() -> None:
+    frame = pl.DataFrame({"x": X, "y": Y, "note": [1, None, 2], "text": ["a", None, "b"]})
+    assert properties.cluster_table(frame, np.zeros(3, int), weight=None).sizes["cluster"] == 1
+    with pytest.raises((TypeError, ValueError), match="must be numbers"):
+        properties.cluster_table(frame, np.zeros(3, int), weight="note")
+
+
+def test_mappings_of_variables_along_two_dimensions_are_no_points() -> None:
+    data = {"x": xr.DataArray(X, dims="a"), "y": xr.DataArray(Y, dims="b")}
+    for door in (FriendsOfFriends(0.5).fit, plot.projected_density, lambda d: properties.cluster_table(d, [0, 0, 0])):
+        with pytest.raises(ValueError, match="points must be along one dimension"):
+            door(data)
 
 
 # ---------------------------------------------------------------------------------------------------------- dimensions

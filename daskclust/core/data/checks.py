@@ -20,7 +20,9 @@ _FARTHEST_CELL = 2**52
 def check_number(name: str, value: Any) -> float:
     """Return `value` as a float, infinite where a float cannot be as large, if it is a number and not NaN."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
-        raise TypeError(f"{name} must be a number, got {value!r}")
+        unit = hasattr(value, "unit") or hasattr(value, "units")
+        remedy = "; give the number alone, in the unit of the data" if unit else ""
+        raise TypeError(f"{name} must be a number, got {value!r}{remedy}")
     try:
         number = float(value)
     except OverflowError:

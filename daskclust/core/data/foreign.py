@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from daskclust.core.data.units import parse
+
+_BASES = ("cm", "rad", "ns", "keV", "cm/s", "g")
 _UNITS = {"astropy": "unit", "unyt": "units", "pint": "units"}  # the attribute of arrays that has theirs
 
 
@@ -50,16 +53,19 @@ def separated(name: str, values: Any) -> tuple[Any, str | None]:
     """
     package = next((each for each in _UNITS if each in sys.modules and comes_from(values, each)), None)
     if package is None:
-        unit = getattr(values, "unit", getattr(values, "units", None)) if isinstance(values, np.ndarray) else None
+        if isinstance(values, list | tuple) and values and separated(name, values[0])[1] is not None:
+            raise TypeError(f"{name} is a list of quantities; make one array of them, with one unit")
+        has_own = hasattr(values, "__array__") and not comes_from(values, "pandas", "xarray", "dask", "cupy")
+        unit = getattr(values, "unit", getattr(values, "units", None)) if has_own else None
         if unit is not None and not isinstance(values, np.recarray):
             raise TypeError(
                 f"{name} has the unit {str(unit)!r} in a {type(values).__name__}, whose units are not read; give its "
                 f"numbers, and name the unit in attrs['units'] of a Dataset"
             )
         return values, None
-    unit = getattr(values, _UNITS[package], None)
+    unit = _name_of(getattr(values, _UNITS[package], None), package)
     if package == "pint":
-        values, unit = values.magnitude, f"{unit:~}"
+        values = values.magnitude
     elif hasattr(values, "unmasked"):  # astropy's masked quantities
         values = np.ma.MaskedArray(np.asarray(values.unmasked), np.asarray(values.mask))
     elif isinstance(values, np.ma.MaskedArray):
@@ -70,7 +76,24 @@ def separated(name: str, values: Any) -> tuple[Any, str | None]:
         )
     else:
         values = np.asarray(values)
-    return values, None if unit is None else str(unit).replace(" / littleh", "/h") or "1"
+    return values, unit
+
+
+def _name_of(unit: Any, package: str) -> str | None:
+    """Return a unit by a name that is known here, else as a multiple of one, else as its library writes it."""
+    if unit is None:
+        return None
+    text = f"{unit:~}" if package == "pint" else str(unit)
+    with_h = text.replace(" / littleh", "/h")
+    names = [text, with_h, *map(str, getattr(unit, "names", ()))]
+    names += [] if text.endswith("/ h") else [text.replace(" ", "")]  # "/ h" is by hour
+    found = next((name for name in names if parse(name) is not None), None)
+    for base in () if found is not None or with_h != text else _BASES:
+        try:
+            return f"{float(np.asarray((1 * unit).to(base).m if package == 'pint' else (1 * unit).to(base)))!r} {base}"
+        except Exception:  # each library has errors of its own for units of another quantity
+            continue
+    return found or text or "1"
 
 
 def unit_of(name: str, values: Any) -> Any:

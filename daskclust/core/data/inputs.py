@@ -6,7 +6,7 @@ Known by name here, and imported nowhere: pandas, dask and xarray are looked for
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -17,12 +17,14 @@ from daskclust.core.data.columns import Kind, column, coordinate, lengths_of, of
 from daskclust.core.data.foreign import arrow_table, comes_from, gives_arrow, separated, unit_of
 from daskclust.core.data.groups import group_number
 from daskclust.core.data.nested import Nesting, flatten, is_awkward
-from daskclust.core.data.units import HITS, common, converted, in_unit
+from daskclust.core.data.units import BOX, HITS, common, converted, in_unit
 from daskclust.core.device.arrays import device_of, here, is_cuda, is_dask, library, to_host
 
 LAYER = ("layer",)
 EVENT = ("event",)
 WEIGHT = ("energy", "weight")
+
+_NONE: Mapping[str, str] = MappingProxyType({})
 NOT_CLUSTERED = "not_clustered"
 """The attribute of a Dataset of cells that has the names of channels which are not clustered."""
 
@@ -41,8 +43,8 @@ class Points(NamedTuple):
 class Table(Mapping[str, Any]):
     """Columns of what a user gives, by name: arrays of numpy, cupy or dask, made when they are asked for."""
 
-    def __init__(self, names: Sequence[Any], column: Callable[[Any], Any]) -> None:
-        self._names, self._column = {str(name): name for name in names}, column
+    def __init__(self, names: Sequence[Any], column: Callable[[Any], Any], units: Mapping[str, str] = _NONE) -> None:
+        self._names, self._column, self._units = {str(name): name for name in names}, column, units
         if len(self._names) < len(names):
             twice = next(name for name in self._names if [str(each) for each in names].count(name) > 1)
             raise ValueError(f"there are several columns {twice!r}; rename all but one of them")
@@ -50,9 +52,18 @@ class Table(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         return plain(name, self._column(self._names[name]))
 
+    def raw(self, name: str) -> Any:
+        """Return a column as the user gave it."""
+        return self._column(self._names[name])
+
     def unit(self, name: str) -> Any:
         """Return the unit of a column, None without one."""
-        return unit_of(name, self._column(self._names[name]))
+        return self._units.get(name) or unit_of(name, self._column(self._names[name]))
+
+    def dims(self, names: Iterable[str]) -> dict[str, Any]:
+        """Return the dimensions of those columns that have named ones."""
+        raw = {name: self._column(self._names[name]) for name in names}
+        return {name: values.dims for name, values in raw.items() if comes_from(values, "xarray")}
 
     def variable(self, name: str) -> tuple[Any, dict[str, Any]]:
         """Return a column and its attributes in a Dataset."""
@@ -67,7 +78,7 @@ class Table(Mapping[str, Any]):
 
     def keep(self, names: Sequence[str]) -> Table:
         """Return a table of some of the columns."""
-        return Table(self.as_given(names), self._column)
+        return Table(self.as_given(names), self._column, self._units)
 
     def as_given(self, names: Sequence[str]) -> list[Any]:
         """Return names as the user has them, who may have numbers."""
@@ -82,6 +93,9 @@ def table_of(data: Any) -> Table | None:
         data, _ = flatten(data)
     if _is_dataset(data):
         return Table(list(data.variables), lambda name: data[name])
+    names = list(data.indexes.get(data.dims[1], ())) if comes_from(data, "xarray") and data.ndim == 2 else []
+    if "x" in names:  # a DataArray (point, name); others are a matrix
+        return Table(names, lambda name: data[:, names.index(name)])
     if library(data) == "dask" and hasattr(data, "columns"):
         lengths = functools.cache(lambda: lengths_of(data))
         return Table(list(data.columns), lambda name: of_dask_series(str(name), data[name], lengths()))
@@ -95,7 +109,10 @@ def table_of(data: Any) -> Table | None:
         return Table(data.dtype.names, lambda name: data[name])
     if gives_arrow(data):
         table = arrow_table(data)
-        return None if table is None else Table(table.column_names, table.column)
+        if table is None:
+            return None
+        units = {each.name: (each.metadata or {}).get(b"units", b"").decode() for each in table.schema}
+        return Table(table.column_names, table.column, units)
     if hasattr(data, "keys") and hasattr(data, "__getitem__"):
         return Table(list(data.keys()), lambda name: data[name])
     if hasattr(type(data), "columns"):
@@ -120,8 +137,17 @@ def dataset_of(data: Any) -> Any:
         raise TypeError(f"points must be a Dataset, a DataFrame or a mapping with named columns, got {type(data)!r}")
     import xarray as xr
 
-    variables = {name: table.variable(name) for name in table}
+    check_one_dimension(table.dims(table), ())
+    variables = {name: _readable(table, name) for name in table}
     return xr.Dataset({name: ("point", values, attrs) for name, (values, attrs) in variables.items()})
+
+
+def _readable(table: Table, name: str) -> tuple[Any, dict[str, Any]]:
+    """Return a column and its attributes; what is no number is refused where it is used, and not here."""
+    try:
+        return table.variable(name)
+    except (TypeError, ValueError):
+        return np.fromiter(table.raw(name), object), {}
 
 
 def with_units_told(ds: Any) -> Any:
@@ -145,6 +171,21 @@ def cells_of(ds: Any) -> Any:
     return X if all(kept) or not any(kept) else X.isel(channel=kept)
 
 
+def box_in(ds: Any, unit: str | None) -> Any:
+    """Return ``ds.attrs["boxsize"]`` in the unit of coordinates; without an attribute of its own it is in x's."""
+    box, own = separated("attrs['boxsize']", ds.attrs.get("boxsize"))
+    x = ds["x"].attrs.get("units") if "x" in ds.variables else None
+    told = own or ds.attrs.get(BOX, x)
+    if box is None or told is None or told == unit:
+        return box
+    if unit is None:
+        raise ValueError(f"attrs['boxsize'] has the unit {told!r}, and coordinates have none; name it in their attrs")
+    name = "attrs['boxsize']"
+    by = common({"the coordinates": unit, name: told}, ds.attrs.get("hubble"))[1][name]
+    sides = [None if side is None else converted(np.float64(side), by).item() for side in np.ravel(box).tolist()]
+    return sides if np.ndim(box) else sides[0]
+
+
 def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequence[str] | None = None) -> Points:
     """Return the coordinates in `data` and its other columns.
 
@@ -157,8 +198,9 @@ def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequenc
     table = table_of(data)
     if table is not None:
         axes = _coordinate_names(list(table), not_coordinates, coordinates)
+        check_one_dimension(table.dims([*axes, *(name for name in not_coordinates if name in table)]), axes)
         if _is_dataset(data):
-            table = _along_points(data, table, axes, not_coordinates)
+            table = table.keep([name for name in table if data[name].dims == data[axes[0]].dims])
         return _points_of(data, table, axes)
     if library(data) == "dask" and not is_dask(data):
         raise TypeError(f"X must be an array, a DataFrame or an xarray.Dataset, got {type(data)!r}")
@@ -169,6 +211,9 @@ def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequenc
 
 def _points_of(data: Any, table: Table, axes: list[str]) -> Points:
     """Return the coordinates in a table, all in the unit of the first, and its other columns."""
+    frames = {getattr(table.raw(name), "comoving", None) for name in axes} if isinstance(data, Mapping) else set()
+    if len(frames) > 1:
+        raise ValueError(f"some of {', '.join(axes)} are comoving and some are not; convert them with .to_comoving()")
     told = {} if comes_from(data, "pandas", "dask") else {name: table.unit(name) for name in table}
     unit, ratios = common({name: told.get(name) for name in axes}, getattr(data, "attrs", {}).get("hubble"))
     columns = [converted(column(name, table[name], coordinate), ratios[name]) for name in axes]
@@ -193,24 +238,18 @@ def _coordinate_names(names: list[str], not_coordinates: Sequence[str], asked: S
     return found
 
 
-def _along_points(dataset: Any, table: Table, axes: list[str], roles: Sequence[str]) -> Table:
-    """Return the variables of a Dataset that have the dimension of its coordinates.
+def check_one_dimension(dims: Mapping[str, Any], needed: Sequence[str]) -> None:
+    """Refuse columns that are not along one dimension, the same for all: they are no list of points.
 
-    What would be a weight or a layer, by its name, must have it, too, unless it is one number.
+    Columns that are not `needed`, such as a layer, may be one number instead.
     """
-    check_one_dimension(dataset, [*axes, *(name for name in roles if name in table and dataset[name].ndim)])
-    return table.keep([name for name in table if dataset[name].dims == dataset[axes[0]].dims])
-
-
-def check_one_dimension(dataset: Any, names: Sequence[str]) -> None:
-    """Refuse variables of a Dataset that are not along one dimension, the same for all: they are no list of points."""
-    dims = {name: dataset[name].dims for name in names}
+    dims = {name: each for name, each in dims.items() if each or name in needed}
     if len(set(dims.values())) > 1 or any(len(each) != 1 for each in dims.values()):
         along = ", ".join(f"{name} ({', '.join(map(str, each))})" for name, each in dims.items())
         every = list(dict.fromkeys(str(dim) for each in dims.values() for dim in each))
         raise ValueError(
-            f"points must be along one dimension, and the variables of the Dataset are {along}; make a list of points "
-            f"first, e.g. ds.stack(point={every}).reset_index('point')"
+            f"points must be along one dimension, and their variables are {along}; make a list of points first, e.g. "
+            f"ds.stack(point={every}).reset_index('point')"
         )
 
 
@@ -277,19 +316,18 @@ def _joined(event: Any, layer: Any) -> Any:
 
 def columns_of(data: Any, names: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
     """Return named columns (n,) of what a user gives."""
-    if comes_from(data, "xarray") and not _is_dataset(data):
-        data = data.data
     if is_awkward(data):
         data, _ = flatten(data)
     table = table_of(data)
+    if table is None and comes_from(data, "xarray"):
+        data = data.data
     if table is not None:
         missing = [name for name in names if name not in table]
         if missing:
             there = ", ".join(table) or "none"
             raise ValueError(f"there is no column {missing[0]!r}; needed are {', '.join(names)}, there are {there}")
         given = [name for name in (*names, *optional) if name in table]
-        if _is_dataset(data):
-            check_one_dimension(data, [name for name in given if name in names or data[name].ndim])
+        check_one_dimension(table.dims(given), names)
         units = {name: table.unit(name) for name in given if name in HITS}
         return {name: in_unit(name, table[name], units.get(name), HITS.get(name)) for name in given}
     array = plain("hits", data) if getattr(data, "ndim", 0) == 2 or isinstance(data, list | tuple) else None
@@ -303,7 +341,8 @@ def columns_of(data: Any, names: Sequence[str], optional: Sequence[str] = ()) ->
             f"an array of hits must have shape (n, {len(names)}): {', '.join(names)}; or more columns for "
             f"{', '.join(optional)}; got {array.shape}"
         )
-    return {name: array[:, k] for k, name in enumerate([*names, *optional][: array.shape[1]])}
+    unit, every = separated("hits", data)[1], [*names, *optional][: array.shape[1]]
+    return {name: in_unit(name, array[:, k], unit, HITS.get(name)) for k, name in enumerate(every)}
 
 
 def on_device_of(X: Any, values: Any, dtype: Any = None) -> Any:

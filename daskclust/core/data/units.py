@@ -157,21 +157,6 @@ def hit_column(variable: Any, name: str) -> Any:
     return variable if values is variable.data else variable.copy(data=values).assign_attrs(units=HITS[name])
 
 
-def box_in(ds: Any, unit: str | None) -> Any:
-    """Return ``ds.attrs["boxsize"]`` in the unit of coordinates; without an attribute of its own it is in x's."""
-    box = ds.attrs.get("boxsize")
-    x = ds["x"].attrs.get("units") if "x" in ds.variables else None
-    told = ds.attrs.get(BOX, x)
-    if box is None or told is None or told == unit:
-        return box
-    if unit is None:
-        raise ValueError(f"attrs['boxsize'] has the unit {told!r}, and coordinates have none; name it in their attrs")
-    name = "attrs['boxsize']"
-    by = common({"the coordinates": unit, name: told}, ds.attrs.get("hubble"))[1][name]
-    sides = [None if side is None else converted(np.float64(side), by).item() for side in np.ravel(box).tolist()]
-    return sides if np.ndim(box) else sides[0]
-
-
 def check(name: str, unit: str, usual: str, source: str, *, exact: bool = False) -> None:
     """Refuse what is no unit of a variable."""
     quantities = _known(name, usual).quantities

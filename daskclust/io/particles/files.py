@@ -14,8 +14,9 @@ import xarray as xr
 
 from daskclust.core.data.checks import check_positive
 from daskclust.core.data.files import HDF5, PARQUET, check_file, is_parts, known_suffix, replacing, replacing_folder
+from daskclust.core.data.inputs import box_in
 from daskclust.core.data.quote import listed, quoted
-from daskclust.core.data.units import BOX, box_in
+from daskclust.core.data.units import BOX
 from daskclust.io.attrs import stored_attrs, stored_units
 from daskclust.io.blocks import blocks_of, column_dtypes, only_dim, with_scalars_told
 from daskclust.io.fields import PARTICLES
