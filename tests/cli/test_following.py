@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from cases.lanes import in_long_lane
 
 from daskclust import io
 
@@ -153,7 +154,8 @@ def check(path, hits, is_table):
 
 
 @pytest.mark.parametrize(
-    "number", [pytest.param(k, marks=[pytest.mark.slow] * (k >= len(ENDINGS))) for k in range(200)]
+    "number",
+    [pytest.param(k, marks=[pytest.mark.slow] * (k >= len(ENDINGS))) for k in range(in_long_lane(200, otherwise=30))],
 )
 def test_what_was_received_is_kept(tmp_path, sent, number, request):
     ending, outputs, rng = draw(number)

@@ -101,12 +101,12 @@ def table_of(data: Any) -> Table | None:
         return Table(list(data.columns), lambda name: of_dask_series(str(name), data[name], lengths()))
     if comes_from(data, "pandas") and hasattr(data, "columns"):
         return Table(list(data.columns), lambda name: data[name])
-    if comes_from(data, "pandas", "xarray", "dask", "scipy"):  # one column, or a matrix
-        return None
     if isinstance(data, Mapping):
         return Table(list(data), lambda name: data[name])
     if getattr(getattr(data, "dtype", None), "names", None):
         return Table(data.dtype.names, lambda name: data[name])
+    if comes_from(data, "pandas", "xarray", "dask", "scipy"):  # one column, or a matrix
+        return None
     if gives_arrow(data):
         table = arrow_table(data)
         if table is None:
