@@ -298,13 +298,6 @@ def test_units_that_cannot_be_told_are_refused() -> None:
         FriendsOfFriends(0.5).fit({"x": comoving, "y": physical})
 
 
-def test_other_columns_are_not_looked_at() -> None:
-    frame = pl.DataFrame({"x": X, "y": Y, "note": [1, None, 2], "text": ["a", None, "b"]})
-    assert properties.cluster_table(frame, np.zeros(3, int), weight=None).sizes["cluster"] == 1
-    with pytest.raises((TypeError, ValueError), match="must be numbers"):
-        properties.cluster_table(frame, np.zeros(3, int), weight="note")
-
-
 def test_mappings_of_variables_along_two_dimensions_are_no_points() -> None:
     data = {"x": xr.DataArray(X, dims="a"), "y": xr.DataArray(Y, dims="b")}
     for door in (FriendsOfFriends(0.5).fit, plot.projected_density, lambda d: properties.cluster_table(d, [0, 0, 0])):

@@ -93,7 +93,8 @@ def table_of(data: Any) -> Table | None:
         data, _ = flatten(data)
     if _is_dataset(data):
         return Table(list(data.variables), lambda name: data[name])
-    names = list(data.indexes.get(data.dims[1], ())) if comes_from(data, "xarray") and data.ndim == 2 else []
+    has_axes = comes_from(data, "xarray") and hasattr(data, "indexes") and data.ndim == 2
+    names = list(data.indexes.get(data.dims[1], ())) if has_axes else []
     if "x" in names:  # a DataArray (point, name); others are a matrix
         return Table(names, lambda name: data[:, names.index(name)])
     if library(data) == "dask" and hasattr(data, "columns"):
@@ -138,16 +139,8 @@ def dataset_of(data: Any) -> Any:
     import xarray as xr
 
     check_one_dimension(table.dims(table), ())
-    variables = {name: _readable(table, name) for name in table}
+    variables = {name: table.variable(name) for name in table}
     return xr.Dataset({name: ("point", values, attrs) for name, (values, attrs) in variables.items()})
-
-
-def _readable(table: Table, name: str) -> tuple[Any, dict[str, Any]]:
-    """Return a column and its attributes; what is no number is refused where it is used, and not here."""
-    try:
-        return table.variable(name)
-    except (TypeError, ValueError):
-        return np.fromiter(table.raw(name), object), {}
 
 
 def with_units_told(ds: Any) -> Any:
