@@ -10,7 +10,7 @@ from daskclust import datasets, io
 N = 120
 LINES = {
     "clue": "clue hits.parquet --dc 2 --rhoc 0.3 -o out.parquet --table table.csv",
-    "clue, another field": "clue points.parquet --dc 0.6 --rhoc cut -o out.parquet",
+    "clue, another field": "clue points.parquet --dc 0.6 --rhoc cut -o out.parquet --quiet",
     "events": "events pixels.parquet --dt-max 100 --min-hits 2 --table table.parquet -o out.parquet",
     "dbscan": "dbscan points.parquet --eps 0.4 --min-samples 3 --weight cut -o out.parquet",
     "fof": "fof points.parquet --linking-length 0.4 --boxsize 40,2,none --table table.csv -o out.parquet",
