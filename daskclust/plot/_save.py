@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ from daskclust.plot._look import hv, load_backends
 _BY_MATPLOTLIB = (".png", ".svg", ".pdf")
 _PAGE = "<style>:root {color-scheme: light dark} body {margin: 1em; font-family: sans-serif}</style>"
 """Pictures have no ground: a page is white or black as the reader has chosen for all pages."""
+
+_ELSEWHERE = re.compile(r'^\s*<(link rel="stylesheet" href|script src)=[^>]*>(</script>)?\n', re.MULTILINE)
+"""A page of Bokeh refers to files for all models that the process has imported, so also for those of Panel."""
 
 _ROUNDS = 8  # until the width is right: letters do not grow with the figure
 _LEGEND = 8  # points
@@ -127,7 +131,7 @@ def _html(element: Any, title: str) -> bytes:
         page = str(file_html(model, INLINE, title))
     finally:
         silence(FIXED_SIZING_MODE, False)
-    return page.replace("<head>", f"<head>{_PAGE}", 1).encode("utf-8")
+    return _ELSEWHERE.sub("", page).replace("<head>", f"<head>{_PAGE}", 1).encode("utf-8")
 
 
 def _with_slider(element: Any, plot: Any) -> Any:

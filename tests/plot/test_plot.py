@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import importlib
 import json
 import re
 import subprocess
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from cases.elements import by_label, glyphs, options, save_all
+from panel.io.resources import set_resource_mode
 
 from daskclust import datasets, plot, properties
 
@@ -205,16 +207,19 @@ def test_odd_histograms(energy: list[float], tmp_path: Path) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------------------- save
-def test_html_needs_no_network(result: xr.Dataset, tmp_path: Path) -> None:
+@pytest.mark.parametrize("files", ["cdn", "server"])  # of Panel's own models, which a session of the explorer imports
+def test_html_needs_no_network(result: xr.Dataset, tmp_path: Path, files: str) -> None:
+    importlib.import_module("panel.models.tabulator")
     pictures = {
         "decision": plot.decision(result),
         "layers": plot.layers(result),
         "slider": plot.layers(result, slider=True),
     }
     for name, picture in pictures.items():
-        plot.save(picture, tmp_path / f"{name}.html")
+        with set_resource_mode(files):
+            plot.save(picture, tmp_path / f"{name}.html")
         page = (tmp_path / f"{name}.html").read_text(encoding="utf-8")
-        assert not re.search(r"<(script|link|img|iframe)\b[^>]*\b(src|href)\s*=\s*[\"']?(https?:)?//", page)
+        assert not re.search(r"<(script|link|img|iframe)\b[^>]*\b(src|href)\s*=\s*[\"']?(static/|(https?:)?//)", page)
         assert "Bokeh" in page
 
 
