@@ -1,22 +1,131 @@
-"""Pieces go from many senders to many receivers: one by one where pairs are few, else by dask's own exchange."""
+"""Points go from the input's chunks to those of a plan, and results back: one exchange, and three ways for it.
+
+`exchange_for` chooses: nothing moves where the input's chunks are the plan's; where pairs of senders and receivers are
+few, pieces go one by one; else all senders give to all receivers, by dask's own exchange.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
+import numpy as np
+
 from daskclust.core.data.lazy import workers_client
+from daskclust.core.device.arrays import is_cuda
+from daskclust.core.run import steps as work
 from daskclust.core.run.graph import Lists, Steps, keys_of
+from daskclust.core.run.layout import Layout
 
 _FEW = 8  # pairs for each sender or receiver that go one by one; with 30 of both the exchange is faster
 
-Give = Callable[[int, int], tuple[Any, ...]]
-"""``give(k, p)`` is the step, a function with its arguments, that gives the piece `p` of sender `k`."""
+PieceOf = Callable[..., Any]
+"""``piece_of(*values, start, end)`` is the `work.Piece` of a chunk's own points with ids from `start` to `end - 1`;
+``piece_of(*values)`` are the results for all of them."""
 
 
+def exchange_for(layout: Layout, columns: dict[str, Any], positions: str, group: str) -> AsGiven:
+    """Return how points are exchanged in a layout.
+
+    Parameters
+    ----------
+    layout : Layout
+        Which rows go where.
+    columns : dict of dask arrays
+        What each point has.
+    positions, group : str
+        The columns by which points are divided, as of `Plan`.
+    """
+    given = work.Given(list(columns), layout.starts, layout.partition, positions, group)
+    like = next(iter(columns.values()))._meta
+    if layout.partition is None:
+        return AsGiven(layout, given)
+    if is_cuda(like) or is_few(layout.among, len(layout.partition)):
+        return PieceByPiece(layout, given._replace(among=layout.among))
+    return AllToAll(layout, given._replace(width=layout.together(len(layout.partition))))
+
+
+class AsGiven:
+    """Runs of the input's chunks are the chunks of the plan.
+
+    Attributes
+    ----------
+    starts : numpy.ndarray of int64
+        Where the ids of each part of the results begin, and one behind the last: of runs of the input's chunks, or of
+        ranges of several runs.
+    """
+
+    def __init__(self, layout: Layout, given: work.Given) -> None:
+        self.layout, self.given, self.starts = layout, given, layout.starts
+
+    def to_chunks(self, steps: Steps, runs: list[Any]) -> Any:
+        """Return the chunks of the plan, of the columns of runs."""
+        return steps.of_rows("chunk", work.as_chunk, runs, steps.shared("given", self.given))
+
+    def back(self, steps: Steps, step: str, piece_of: PieceOf, *values: Any) -> Any:
+        """Return for each part of the results what it is: arrays by name, in the order of the input."""
+        return steps.each(step, piece_of, *values)
+
+
+class PieceByPiece(AsGiven):
+    """Each pair of a run and a chunk that has points of it is a piece of its own."""
+
+    def to_chunks(self, steps: Steps, runs: list[Any]) -> Any:
+        """Return the chunks of the plan, each joined from the parts that runs have of it."""
+        splits = steps.of_rows("split", work.split, runs, steps.shared("given", self.given))
+        targets, count = self.layout.among, len(self.layout.partition or ())
+        return steps.each("chunk", work.join, pieces_of(steps, "part", splits, targets, count))
+
+    def back(self, steps: Steps, step: str, piece_of: PieceOf, *values: Any) -> Any:
+        """Return the results for each run, put together from the pieces of chunks.
+
+        Pieces are made one by one, when they are needed: all results of a chunk at once take more memory than what
+        waits for them.
+        """
+        runs, ends = self.layout.back()
+        keys = list(zip(*map(keys_of, values), strict=True))
+
+        def give(k: int, p: int) -> tuple[Any, ...]:
+            return piece_of, *keys[k], *ends[k][p]
+
+        return _put_back(steps, one_by_one(steps, step, give, runs, len(self.layout.runs), *values), self.starts)
+
+
+class AllToAll(AsGiven):
+    """Every run has something for every chunk: several chunks, or runs, that follow each other share their pieces."""
+
+    def __init__(self, layout: Layout, given: work.Given) -> None:
+        super().__init__(layout, given)
+        self.starts = layout.ranges()
+
+    def to_chunks(self, steps: Steps, runs: list[Any]) -> Any:
+        """Return the chunks of the plan, from the shares that all runs have for `width` of them."""
+        shared, width, count = steps.shared("given", self.given), self.given.width, len(self.layout.partition or ())
+        groups = [min(width, count - a) for a in range(0, count, width)]
+        shares = all_to_all(steps.of_rows("split", work.share_out, runs, shared, row=len(groups)))
+        return steps.apart("part", steps.each("chunk", work.chunks_of, shares, shared, numbered=True, column=groups))
+
+    def back(self, steps: Steps, step: str, piece_of: PieceOf, *values: Any) -> Any:
+        """Return the results for each range of several runs."""
+        function, ranges = partial(work.pieces, piece_of), steps.shared("ranges", self.starts)
+        rows = steps.each(step, function, *values, ranges, row=len(self.starts) - 1)
+        return _put_back(steps, all_to_all(rows), self.starts)
+
+
+def _put_back(steps: Steps, pieces: Any, starts: Any) -> Any:
+    """Return the results for each part, put together from pieces."""
+    return steps.each("gather", work.put_back, pieces, steps.shared("starts", starts), numbered=True)
+
+
+# ----------------------------------------------------------------------------------------------------------- transports
 def is_few(targets: Sequence[Sequence[int]], count: int) -> bool:
     """Return whether the pieces that some senders have for `count` receivers go one by one."""
     return sum(map(len, targets)) <= _FEW * (len(targets) + count)
+
+
+Give = Callable[[int, int], tuple[Any, ...]]
+"""``give(k, p)`` is the step, a function with its arguments, that gives the piece `p` of sender `k`."""
 
 
 def one_by_one(steps: Steps, step: str, give: Give, targets: Sequence[Sequence[int]], count: int, *sources: Any) -> Any:
@@ -34,6 +143,12 @@ def one_by_one(steps: Steps, step: str, give: Give, targets: Sequence[Sequence[i
     return steps.one_by_one(name, [(list, each) for each in receivers], *sources, beside=beside)
 
 
+def pieces_of(steps: Steps, step: str, lists: Any, targets: Sequence[Sequence[int]], count: int) -> Any:
+    """Return the same as `one_by_one` of pieces that are in lists, one for each sender."""
+    keys = keys_of(lists)
+    return one_by_one(steps, step, lambda k, p: (_piece, keys[k], p), targets, count, lists)
+
+
 def all_to_all(rows: Any) -> Lists:
     """Return for each of R receivers the list of its pieces, of rows (m, R) of pieces; they are as many for each.
 
@@ -45,10 +160,9 @@ def all_to_all(rows: Any) -> Lists:
     return Lists(rows.rechunk(((senders,), (1,) * receivers), method=method))
 
 
-def pieces_of(steps: Steps, step: str, lists: Any, targets: Sequence[Sequence[int]], count: int) -> Any:
-    """Return the same as `one_by_one` of pieces that are in lists, one for each sender."""
-    keys = keys_of(lists)
-    return one_by_one(steps, step, lambda k, p: (_piece, keys[k], p), targets, count, lists)
+def lengths_of(exchange: AsGiven) -> tuple[int, ...]:
+    """Return how many rows each part of the results has."""
+    return tuple(np.diff(exchange.starts).tolist())
 
 
 def _piece(pieces: list[Any], number: int) -> Any:

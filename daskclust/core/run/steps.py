@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -139,37 +139,33 @@ class Piece(NamedTuple):
     results: dict[str, Any]
 
 
-def finish(plan: Plan, local_and_frontier: tuple[Any, Any], mine: Any) -> dict[str, Any]:
-    """Return the results for all points of a chunk."""
-    return plan.finish(local_and_frontier[0], mine)
-
-
-def finish_piece(plan: Plan, local_and_frontier: tuple[Any, Any], mine: Any, start: int, end: int) -> Piece:
-    """Return the results for a chunk's own points with the ids from `start` to `end - 1`."""
+def finish(plan: Plan, local_and_frontier: tuple[Any, Any], mine: Any, *ends: int) -> Any:
+    """Return the results for a chunk's own points, or the piece of those with ids between two ends."""
     local, _ = local_and_frontier
-    ids, rows = local.ids.within(start, end)
+    if not ends:
+        return plan.finish(local, mine)
+    ids, rows = local.ids.within(*ends)
     return Piece(ids, plan.finish(plan.rows_in(local, rows), mine))
 
 
-def finish_pieces(plan: Plan, local_and_frontier: tuple[Any, Any], mine: Any, starts: Ids) -> list[Piece]:
-    """Return the same for each range of ids."""
-    return [finish_piece(plan, local_and_frontier, mine, *ends) for ends in itertools.pairwise(starts.tolist())]
-
-
-def before_merge(plan: Plan, measures: Any) -> dict[str, Any]:
+def before_merge(plan: Plan, measures: Any) -> Piece:
     """Return those of a chunk's results that do not wait for the merge."""
     assert plan.before_merge is not None
-    return plan.before_merge(measures)[1]
-
-
-def pieces_before_merge(plan: Plan, measures: Any, ranges: list[tuple[int, int]] | Ids) -> list[Piece]:
-    """Return the same for its own points in each of some ranges of ids: pairs of ends, or where each begins."""
-    assert plan.before_merge is not None
     ids, results = plan.before_merge(measures)
-    own = OwnIds.of(ids)
-    pairs = ranges if isinstance(ranges, list) else itertools.pairwise(ranges.tolist())
-    parts = [own.within(*pair) for pair in pairs]
-    return [Piece(mine, {name: values[rows] for name, values in results.items()}) for mine, rows in parts]
+    return Piece(OwnIds.of(ids), results)
+
+
+def part_of(known: Piece, *ends: int) -> Any:
+    """Return the results that are known of a chunk's own points, or the piece of those with ids between two ends."""
+    if not ends:
+        return known.results
+    ids, rows = known.ids.within(*ends)
+    return Piece(ids, {name: values[rows] for name, values in known.results.items()})
+
+
+def pieces(piece_of: Callable[..., Piece], *values: Any) -> list[Piece]:
+    """Return a chunk's piece for each range of ids, of which the last of the values says where they begin."""
+    return [piece_of(*values[:-1], *ends) for ends in itertools.pairwise(values[-1].tolist())]
 
 
 def put_back(pieces: list[Piece], starts: Ids, number: int) -> dict[str, Any]:
