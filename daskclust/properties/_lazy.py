@@ -18,7 +18,7 @@ import numpy.typing as npt
 from daskclust.core.data.columns import for_kernels
 from daskclust.core.data.lazy import workers_client
 from daskclust.core.merge.labels import NOISE
-from daskclust.core.run.boxes import Box
+from daskclust.core.run.graph import Box
 
 from ._columns import row_count
 

@@ -22,10 +22,9 @@ from daskclust.core.device.arrays import is_dask
 from daskclust.core.device.machine_code.compiling import expecting
 from daskclust.core.run import merging
 from daskclust.core.run import steps as work
-from daskclust.core.run.boxes import unboxed
 from daskclust.core.run.division import divide
 from daskclust.core.run.exchange import exchange_for, lengths_of
-from daskclust.core.run.graph import Steps
+from daskclust.core.run.graph import Steps, unboxed
 from daskclust.core.run.layout import Layout
 from daskclust.core.run.lazy import whole
 from daskclust.core.run.plan import Plan, WholePlan

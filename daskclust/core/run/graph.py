@@ -7,8 +7,9 @@ writes the tasks out.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import fields, is_dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,7 +17,6 @@ import numpy as np
 
 from daskclust.core.device.arrays import keeping_device
 from daskclust.core.device.threads import one_thread
-from daskclust.core.run.boxes import Box, boxed, listed, unboxed
 
 
 def only_needed() -> AbstractContextManager[Any]:
@@ -203,6 +203,55 @@ def _form(row: Any, column: Any = None) -> str:
 
 def _nothing() -> Any:
     return np.empty((0, 0), object)
+
+
+# -------------------------------------------------------------------------------------------- objects in dask's arrays
+_OTHER = 64  # bytes of an object that is no array, roughly
+
+
+class Box(np.ndarray):
+    """An array of objects."""
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes with its objects, as dask wants to know: it spills by it."""
+        return sum(map(_size_of, self.ravel()))
+
+
+def _size_of(value: Any) -> int:
+    """Return the bytes of the arrays in an object."""
+    if hasattr(value, "nbytes"):
+        return int(value.nbytes)
+    parts: Sequence[Any] = ()
+    if isinstance(value, Mapping):
+        parts = list(value.values())
+    elif is_dataclass(value):
+        parts = [getattr(value, each.name) for each in fields(value)]
+    elif isinstance(value, list | tuple):
+        parts = value
+    return _OTHER + sum(map(_size_of, parts))
+
+
+def boxed(values: Sequence[Any], shape: tuple[int, int] = (1, 1)) -> Box:
+    """Return objects as an array of this shape."""
+    box = np.empty(shape, object).view(Box)
+    for k, value in enumerate(values):
+        box.flat[k] = value
+    return box
+
+
+def unboxed(box: Any) -> Any:
+    """Return the one object in an array, which may be in a list of one, or a number in a tuple."""
+    while isinstance(box, list):
+        (box,) = box
+    return box[0] if isinstance(box, tuple) else box[0, 0]
+
+
+def listed(box: Any) -> list[Any]:
+    """Return all objects in an array, which may be in a list of one."""
+    while isinstance(box, list):
+        (box,) = box
+    return list(box.ravel())
 
 
 # ---------------------------------------------------------------------------------------------------------- on a worker

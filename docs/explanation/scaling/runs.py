@@ -25,7 +25,7 @@ from points import CASES, IN_SPACE, arrays_of, results_of
 from tasks import watched
 
 from daskclust.bench import write_report
-from daskclust.core.run.boxes import boxed
+from daskclust.core.run.graph import boxed
 from daskclust.machine import describe
 from daskclust.workers import start
 
