@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from daskclust.cli._job import Job
-    from daskclust.core.run.chunk_sizes import Cost
+    from daskclust.core.run.plan import Cost
 
 _HEAD = 1 << 16  # bytes of a text that tell the length of its lines
 _WORD = 8  # bytes of a .tpx3 file for a hit

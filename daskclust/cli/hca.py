@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from rich.console import Console
 
-    from daskclust.core.run.chunk_sizes import Cost
+    from daskclust.core.run.plan import Cost
 
 _WRITABLE = (*WRITABLE, ".npy")
 _NOT_GMHC = (".csv", ".tsv", ".parquet", ".pq", ".fcs")

@@ -21,9 +21,8 @@ from daskclust.core.device.arrays import Cuda, Host, device_of, fill, gather
 from daskclust.core.device.kernels import Body, Kernel
 from daskclust.core.device.unionfind import start
 from daskclust.core.run.plan import Plan
-from daskclust.core.space.extent import check_values, extent_of
+from daskclust.core.space.extent import check_values, extent_of, without_gaps
 from daskclust.core.space.grid import PAD, WIDER, Cells, Grid, make_grid, periodic_distance2, search_neighbours
-from daskclust.core.space.groups import without_gaps
 from daskclust.core.space.partition import Chunk
 from daskclust.core.space.sorting import sort_into_cells
 

@@ -18,7 +18,7 @@ from daskclust.clue.kernels import formulas
 from daskclust.core.device.arrays import Cuda, Host, device_of, fill
 from daskclust.core.merge.own_ids import OwnIds
 from daskclust.core.merge.sets import NONE, NOTHING, Fragments, Slice, merge_fragments
-from daskclust.core.run.chunk_sizes import Cost
+from daskclust.core.run.plan import Cost
 from daskclust.core.space.grid import WIDER
 from daskclust.core.space.partition import Chunk
 

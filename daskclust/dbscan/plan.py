@@ -16,8 +16,7 @@ from daskclust.core.data.checks import check_count
 from daskclust.core.device.arrays import HOST, Cuda, Host, device_of
 from daskclust.core.merge.own_ids import OwnIds
 from daskclust.core.merge.sets import Fragments, Slice, merge_fragments
-from daskclust.core.run.chunk_sizes import Cost
-from daskclust.core.run.plan import Plan
+from daskclust.core.run.plan import Cost, Plan
 from daskclust.core.space.equal_rows import equal_rows
 from daskclust.core.space.extent import check_values, extent_of
 from daskclust.core.space.grid import PAD, WIDER

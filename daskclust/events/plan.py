@@ -19,8 +19,7 @@ from daskclust.core.device.arrays import HOST, Cuda, Host, device_of
 from daskclust.core.device.kernels import Body
 from daskclust.core.device.unionfind import flatten
 from daskclust.core.merge.own_ids import OwnIds
-from daskclust.core.run.chunk_sizes import Cost
-from daskclust.core.run.plan import Plan
+from daskclust.core.run.plan import Cost, Plan
 from daskclust.core.space.partition import Chunk
 from daskclust.events import numbering, on_cuda
 from daskclust.events.across_windows import WindowClusters, WindowSlice, merge_windows

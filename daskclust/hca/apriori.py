@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskclust.core.data.lazy import map_points
 from daskclust.core.device.arrays import device_of, is_dask, to_host
-from daskclust.core.run.lazy import map_points
 from daskclust.hca.kernels.centers import nearest_center
 
 SAMPLE = 100_000  # points that k-means looks at, or 20 for each centre

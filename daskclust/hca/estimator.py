@@ -14,11 +14,11 @@ from daskclust.core import hierarchy
 from daskclust.core.data.checks import check_points, check_whole
 from daskclust.core.data.columns import column, groups, plain
 from daskclust.core.data.inputs import Points, cells_of, chunked_as, on_device_of, split_points, stack, table_of
+from daskclust.core.data.lazy import beside_points, count_values, map_points, map_rows, whole
 from daskclust.core.data.nested import nest, without_lists
 from daskclust.core.device.arrays import is_dask, keeping_device, library, to_host
 from daskclust.core.run.division import for_exchange, rows_per_task, task_count, tell_of_large_chunks
 from daskclust.core.run.engine import gather
-from daskclust.core.run.lazy import beside_points, count_values, map_points, map_rows, whole
 from daskclust.core.run.workers import find_workers
 from daskclust.core.space.partition import Division, Partition
 from daskclust.estimator import Estimator

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.core.device.arrays import Cuda, Host, device_of, to_host
-from daskclust.core.run.chunk_sizes import Cost
-from daskclust.core.run.plan import WholePlan
+from daskclust.core.run.plan import Cost, WholePlan
 from daskclust.core.space.extent import extent_of
 from daskclust.core.space.partition import Chunk
 from daskclust.hca.clusters import LevelClusters, clusters_of_points, joined, moved, take, together, without_members

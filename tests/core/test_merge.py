@@ -12,7 +12,7 @@ from oracles import brute as oracles
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from daskclust.core.data.groups import group_name, group_number
+from daskclust.core.data.columns import group_name, group_number
 from daskclust.core.device import operations
 from daskclust.core.device.unionfind import find, flatten, start, unite, unite_edges
 from daskclust.core.merge.labels import same_partition

@@ -21,8 +21,8 @@ from daskclust.core.merge.tree import borders_of, join_borders
 from daskclust.core.run import exchange
 from daskclust.core.run.exchange import all_to_all, pieces_of
 from daskclust.core.run.graph import Steps, unboxed
+from daskclust.core.run.sampling import balanced_cuts
 from daskclust.core.space.partition import Partition
-from daskclust.core.space.planes import balanced_cuts
 from daskclust.workers import start
 
 RNG = np.random.default_rng(8)

@@ -19,12 +19,12 @@ from laws.registry import ENTRIES, RUNS, fit, name_of
 
 from daskclust import FriendsOfFriends
 from daskclust.core.run import exchange, graph
-from daskclust.core.run.chunk_sizes import Cost, points_per_task
 from daskclust.core.run.division import blocks_of_space, divide, task_count
 from daskclust.core.run.graph import boxed
 from daskclust.core.run.layout import runs_of
+from daskclust.core.run.plan import Cost
 from daskclust.core.run.sampling import _look
-from daskclust.core.run.workers import Workers, _Worker, _workers_of, find_workers
+from daskclust.core.run.workers import Workers, _Worker, _workers_of, find_workers, points_per_task
 from daskclust.core.space.partition import Partition
 from daskclust.events.plan import EventPlan
 from daskclust.systems import SYSTEMS

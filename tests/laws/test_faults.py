@@ -22,7 +22,7 @@ from daskclust.cli._errors import trouble
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Port .* is already in use")]
 
 PHASES = ("local", "merge", "finish")
-BESIDE_POINTS = ("daskclust.core.run.lazy", "_like_block")
+BESIDE_POINTS = ("daskclust.core.data.lazy", "_like_block")
 """What gives HCA's points their labels, cut from the tree: its last step, as its plan has none."""
 
 

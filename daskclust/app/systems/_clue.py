@@ -14,7 +14,7 @@ from daskclust.accessor import ClustAccessor
 from daskclust.app.parameters import Parameter, rounded
 from daskclust.app.systems._base import Ground, System, Values, Work, coordinates, is_timepix, matrix
 from daskclust.app.systems._scale import Pairs, lengths
-from daskclust.core.data.groups import group_number
+from daskclust.core.data.columns import group_number
 from daskclust.plot._data import unit_of
 
 DENSITY, DELTA = "log density", "log delta"  # axes of the decision plot: logarithms to base 10

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskclust.core.data.checks import check_length
-from daskclust.core.data.columns import Kind, column, coordinate, lengths_of, of_dask_series, plain, reals
+from daskclust.core.data.columns import Kind, column, coordinate, group_number, lengths_of, of_dask_series, plain, reals
 from daskclust.core.data.foreign import arrow_table, comes_from, gives_arrow, separated, unit_of
-from daskclust.core.data.groups import group_number
 from daskclust.core.data.nested import Nesting, flatten, is_awkward
 from daskclust.core.data.units import BOX, HITS, common, converted, in_unit
 from daskclust.core.device.arrays import device_of, here, is_cuda, is_dask, library, to_host

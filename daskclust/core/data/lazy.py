@@ -1,9 +1,13 @@
-"""Columns as dask arrays, and where those would be computed."""
+"""Dask arrays: columns as such, functions of their blocks, arrays beside the points, and where they are computed."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from daskclust.core.data.inputs import on_device_of
 from daskclust.core.device.arrays import is_dask
 
 
@@ -28,3 +32,64 @@ def workers_client() -> Any:
 
     client = getattr(get_scheduler(), "__self__", None)  # type: ignore[no-untyped-call,unused-ignore]
     return client if hasattr(client, "scheduler_info") else None
+
+
+def whole(result: Any, function: Callable[..., Any], shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return ``function(result)``, an array, as a dask array of one chunk; `result` is delayed or a dask array."""
+    import dask
+    import dask.array as da
+
+    if not isinstance(result, da.Array):
+        return da.from_delayed(dask.delayed(function)(result), shape, dtype=dtype)
+    # not delayed: dask would optimise the array's graph on its own, and share no step of it with other results
+    axes = tuple(range(len(shape)))
+    given = tuple(range(len(shape), len(shape) + result.ndim))
+    sizes = dict(zip(axes, shape, strict=True))
+    meta = np.empty((0,) * len(shape), dtype)
+    kind = {"dtype": dtype, "meta": meta, "token": _named(function)}
+    return da.blockwise(function, axes, result, given, new_axes=sizes, concatenate=True, **kind)
+
+
+def beside_points(array: Any, X: Any) -> Any:
+    """Return a dask array (n,) of one chunk on the host as one with the chunks and the class of X's blocks."""
+    import dask.array as da
+
+    meta = X._meta.ravel()[:0].astype(array.dtype)
+    kind = {"dtype": array.dtype, "meta": meta, "token": _named(_like_block)}
+    return da.map_blocks(_like_block, array.rechunk((X.chunks[0],)), X._meta, **kind)
+
+
+def map_points(function: Callable[..., Any], X: Any, *args: Any, dtype: Any = np.int64) -> Any:
+    """Return ``function(block, *args)``, a number for each point, for the blocks of a dask array (n,) or (n, d)."""
+    import dask.array as da
+
+    kind = {"dtype": dtype, "meta": X._meta.ravel()[:0].astype(dtype), "token": _named(function)}
+    return da.map_blocks(function, X, *args, drop_axis=list(range(1, X.ndim)), **kind)
+
+
+def map_rows(function: Callable[..., Any], labels: Any, *args: Any) -> Any:
+    """Return ``function(block, *args)``, int64 of the same shape on the host, for the blocks of a dask array (n, k)."""
+    import dask.array as da
+
+    kind = {"dtype": np.int64, "meta": np.empty((0, 0), np.int64), "token": _named(function)}
+    return da.map_blocks(function, labels, *args, **kind)
+
+
+def count_values(column: Any) -> tuple[Any, Any]:
+    """Return the values of a dask array (n,), ascending, and how often each is there, by one pass over it, now."""
+    import dask
+    import dask.array as da
+
+    values, counts = dask.compute(*da.unique(column, return_counts=True))
+    return values, counts
+
+
+def _named(function: Callable[..., Any]) -> str:
+    """Return with what names of tasks begin that call a function."""
+    from dask.utils import funcname
+
+    return f"daskclust-{funcname(function).strip('_').replace('_', '-')}"
+
+
+def _like_block(values: Any, like: Any) -> Any:
+    return on_device_of(like, values)

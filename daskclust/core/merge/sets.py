@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.data.groups import group_name
+from daskclust.core.data.columns import group_name
 from daskclust.core.merge.labels import NOISE
 
 Ids = NDArray[np.int64]

@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 
 from daskclust.core.device.arrays import is_cuda
-from daskclust.core.run.chunk_sizes import MOST, SECONDS, Cost, dividing_size, points_per_task
-from daskclust.core.run.plan import Plan
-from daskclust.core.run.sampling import Looked, are_alike, look, some_chunks
-from daskclust.core.run.workers import Workers, find_workers
+from daskclust.core.run.plan import Cost, Plan
+from daskclust.core.run.sampling import Looked, are_alike, balanced_cuts, look, some_chunks
+from daskclust.core.run.workers import MOST, SECONDS, Workers, dividing_size, find_workers, points_per_task
 from daskclust.core.space.grid import along_axes
 from daskclust.core.space.partition import Division, Halo, Partition
-from daskclust.core.space.planes import balanced_cuts
 
 _log = logging.getLogger(__name__)
 _OF_GROUP = 8  # a group of chunks may have points of one part in so many of a worker's memory

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from daskclust.core.data.columns import named_for_kernels
+from daskclust.core.data.lazy import whole
 from daskclust.core.device.arrays import is_dask
 from daskclust.core.device.machine_code.compiling import expecting
 from daskclust.core.run import merging
@@ -26,7 +27,6 @@ from daskclust.core.run.division import divide
 from daskclust.core.run.exchange import exchange_for, lengths_of
 from daskclust.core.run.graph import Steps, unboxed
 from daskclust.core.run.layout import Layout
-from daskclust.core.run.lazy import whole
 from daskclust.core.run.plan import Plan, WholePlan
 from daskclust.core.space.partition import Chunk, Division, Partition
 

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
-from daskclust.core.run.chunk_sizes import Cost
 from daskclust.core.space.partition import Chunk, Halo, widened
+
+
+class Cost(NamedTuple):
+    """What a point costs a task, measured on one thread of a CPU.
+
+    For blocks of 5e5 points of `docs/explanation/scaling/runs.py`; a hit's time for 2e6 of `chunks.py` there.
+    """
+
+    seconds: float
+    size: float  # bytes of memory at the peak, its columns included
 
 
 class WholePlan:

@@ -1,7 +1,8 @@
-"""The pass over coordinates before space is divided: a sample of points, and the extents of chunks."""
+"""The pass over coordinates before space is divided: a sample of points, the extents of chunks, and planes by these."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from daskclust.core.device.arrays import device_of
 from daskclust.core.space.extent import survey
+from daskclust.core.space.grid import wrap_positions
 
 _CHUNKS = 128  # that are looked at first, where there are more
 
@@ -113,3 +115,40 @@ def _around(x: Any, some: Any, period: float, low: float, high: float) -> tuple[
         if other[1] - other[0] > 0.75 * (high - low):
             return low, high
     return other
+
+
+def balanced_cuts(
+    sample: NDArray[Any], blocks: tuple[int, ...], period: tuple[float, ...], count: int | None = None
+) -> tuple[Any, ...]:
+    """Return planes for `Partition` that cut points into blocks of as many each, fewer where some are equal.
+
+    Parameters
+    ----------
+    sample : numpy.ndarray, shape (m, d)
+        Points, or some of them.
+    blocks : tuple of int
+        Into how many parts the first axis is cut, each of these across the second axis, and so on.
+    period : tuple of float
+        Period of each axis, 0 where it is open.
+    count : int, optional
+        Number of all blocks, where that is less than the product of `blocks`: some parts are then cut into one less.
+
+    Returns
+    -------
+    tuple
+    """
+    parts = [(wrap_positions(sample, period).astype(np.float64), math.prod(blocks) if count is None else count)]
+    cuts: list[Any] = []
+    for axis, most in enumerate(blocks):
+        rows, divided = [], []
+        for x, wanted in parts:
+            along = wanted if axis == len(blocks) - 1 else min(most, wanted)
+            of_each = wanted // along + (np.arange(along) < wanted % along)
+            shares = np.cumsum(of_each)[:-1] / wanted
+            planes = np.unique(np.quantile(x[:, axis], shares)) if len(x) and along > 1 else np.empty(0)
+            part = np.searchsorted(planes, x[:, axis], side="right")
+            divided += [(x[part == k], int(of_each[k])) for k in range(len(planes) + 1)]
+            rows.append(planes)
+        cuts.append(rows[0] if axis == 0 else rows)
+        parts = divided
+    return tuple(cuts)

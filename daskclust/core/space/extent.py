@@ -1,4 +1,4 @@
-"""One look at all coordinates before anything is allocated: their extent, and the first that is not a number."""
+"""One look at all coordinates, or groups, before anything is allocated: extent, what is no number, gaps of groups."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from daskclust.core.data.checks import raise_not_finite, raise_not_finite_value
-from daskclust.core.device.arrays import HOST, Cuda, Host, device_of
+from daskclust.core.device.arrays import HOST, Cuda, Host, device_of, fill
 from daskclust.core.device.kernels import kernel
 from daskclust.core.device.operations import atomic_load, atomic_max, atomic_min
 from daskclust.core.device.threads import thread_count
@@ -124,3 +124,38 @@ def _group_in_strides(t, stride, group, ends):
         atomic_min(ends, 0, least)
     if most > atomic_load(ends, 1):
         atomic_max(ends, 1, most)
+
+
+def without_gaps(device: Host | Cuda, group: Any) -> tuple[Any, int, int]:
+    """Return groups (n,) as numbers in the same order, the first of them, and how many there are from it to the last.
+
+    They are the user's own unless these go over more than twice as many as there are groups: a chunk may have every
+    eighth layer only, and would have cells for all.
+    """
+    if len(group) == 0:  # no groups are given: all points are of one
+        return group, 0, 1
+    first, last = group_range(device, group)
+    span = last - first + 1
+    if span > 4 * len(group) + 1024:  # so far apart that they are not looked up in a table
+        distinct, number = np.unique(device.to_host(group), return_inverse=True)
+        return device.from_host(number.astype(np.int32)), 0, len(distinct)
+    up_to = device.scratch("groups up to", span, np.int32)
+    device.run(fill, span, up_to, np.int32(0))
+    device.run(_mark, len(group), group, first, up_to)
+    device.running_sum(up_to, up_to)
+    count = int(device.to_host(up_to[span - 1 :])[0])
+    if span <= 2 * count:
+        return group, first, span
+    number = device.scratch("groups", len(group), np.int32)
+    device.run(_number, len(group), group, first, up_to, number)
+    return number, 0, count
+
+
+@kernel
+def _mark(i, group, first, is_group):
+    is_group[np.int64(group[i]) - first] = 1
+
+
+@kernel
+def _number(i, group, first, up_to, number):
+    number[i] = up_to[np.int64(group[i]) - first] - 1

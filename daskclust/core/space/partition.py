@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.core.device.arrays import HOST, Cuda, Host, device_of
-from daskclust.core.space.block_of_point import MARGIN, Level, Tree, find_home, tree_of
+from daskclust.core.space.block_of_point import MARGIN, Level, Tree, find_home, in_parts, tree_of
 from daskclust.core.space.grid import WIDER, along_axes, wrap_positions
-from daskclust.core.space.split import in_parts
 
 Halo = float | tuple[float, ...]  # one length, or one for each axis
 _ROUNDED = 2.0**-20  # of a coordinate and its period: what float32 may be off by where it is moved, and more

@@ -9,9 +9,8 @@ from points import GROUP, geometry_of
 from scipy.optimize import nnls
 
 from daskclust.clue.plan import CluePlan
-from daskclust.core.run.chunk_sizes import points_per_task
 from daskclust.core.run.merging import NODE, WIDTH
-from daskclust.core.run.workers import _OWN, Workers, _Worker
+from daskclust.core.run.workers import _OWN, Workers, _Worker, points_per_task
 from daskclust.dbscan.plan import DbscanPlan
 from daskclust.events.plan import EventPlan
 from daskclust.hca.plan import cost_of_points
