@@ -1,7 +1,6 @@
-"""What the systems' estimators share with those of scikit-learn, which is imported only by who asks for it.
+"""What the systems' estimators share with those of scikit-learn, which takes longer to import than most fits.
 
-Importing scikit-learn takes longer than most fits. Parameters, `repr` and `fit_predict` are a few lines here; what else
-a `BaseEstimator` has (tags, the diagram in a notebook, requests for metadata) is scikit-learn's own, when it is used.
+They follow its conventions and are no subclasses of its `BaseEstimator`: what that would give is a few lines here.
 """
 
 from __future__ import annotations
@@ -17,8 +16,6 @@ from daskclust.core.device.arrays import keeping_device
 
 class Estimator:
     """A clusterer by the conventions of scikit-learn: parameters of ``__init__`` are attributes of the same names."""
-
-    _is_scikit_learns = False
 
     def __init_subclass__(cls) -> None:
         """Let fits, which work on the device of their data, leave the thread's current CUDA device as it was."""
@@ -59,24 +56,9 @@ class Estimator:
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def __sklearn_tags__(self) -> Any:
-        return self._in_scikit_learn().__sklearn_tags__()
+        from sklearn.utils import Tags, TargetTags
 
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(type(self), name, None)
-        if isinstance(found, property):  # it raised an AttributeError itself, such as scikit-learn's before a fit
-            return found.__get__(self)
-        if not self._is_scikit_learns and (
-            name.startswith("_repr_") or "metadata" in name or name.endswith("_request")
-        ):
-            return getattr(self._in_scikit_learn(), name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-
-    def _in_scikit_learn(self) -> Any:
-        """Return this estimator, with its parameters and results, as one of scikit-learn's classes too."""
-        kind: Any = type(self)
-        both: Any = object.__new__(_with_scikit_learn(kind))
-        both.__dict__ = self.__dict__
-        return both
+        return Tags(estimator_type="clusterer", target_tags=TargetTags(required=False))
 
     def _check_is_fitted(self, attribute: str) -> None:
         """Raise scikit-learn's error where there are no results yet."""
@@ -84,24 +66,6 @@ class Estimator:
             from sklearn.utils.validation import check_is_fitted
 
             check_is_fitted(self, attribute)
-
-
-@functools.cache
-def _with_scikit_learn(estimator: type) -> type:
-    """Return a subclass of an estimator that is one of scikit-learn's as well."""
-    from sklearn.base import BaseEstimator, ClusterMixin
-
-    own = {
-        "__sklearn_tags__": ClusterMixin.__sklearn_tags__,
-        "__reduce_ex__": lambda self, _: (_empty, (estimator,), self.__dict__),
-        "_is_scikit_learns": True,
-    }
-    return type(estimator.__name__, (estimator, ClusterMixin, BaseEstimator), own)
-
-
-def _empty(estimator: type) -> Any:
-    """Return an estimator without parameters, as unpickling begins with."""
-    return object.__new__(estimator)
 
 
 def _is_same(value: Any, default: Any) -> bool:
