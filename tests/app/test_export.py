@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from cases.explorer import DATA, STEPS, written
+from cases.lanes import quick_first
 from PIL import Image
 
 import daskclust.app
@@ -36,7 +37,7 @@ def zoomed(explorer: Any) -> Seen:
     return found
 
 
-@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("name", quick_first(DATA))
 def test_figures_of_each_system(name: str) -> None:
     explorer = explorer_of(name)
     seen = zoomed(explorer)
@@ -75,7 +76,7 @@ def test_many_points_are_a_raster_between_vector_axes() -> None:
     assert len(svg) < 3_000_000
 
 
-@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("name", quick_first(STEPS))
 def test_the_notebook_runs_from_top_to_bottom(name: str, tmp_path: Path) -> None:
     ds, line = open_file(written(name, DATA[name](), tmp_path), name)
     explorer = daskclust.app.layout.Explorer(State(ds, name, source=(line,), **STEPS[name][0]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,11 @@ def a_shape(draw: Any, shapes: Sequence[Any]) -> Any:
     """Draw dimensions and dtype of the kind that is asked for, or of those there are."""
     wanted = [each for each in shapes if drawn == "all" or (each in COMMON) == (drawn == "common")]
     return draw(st.sampled_from(wanted or list(shapes)))
+
+
+def quick_first(values: Iterable[Any], count: int = 1) -> list[Any]:
+    """Return parameters of a test, of which only the first ones are in the quick lane."""
+    return [each if k < count else pytest.param(each, marks=pytest.mark.slow) for k, each in enumerate(values)]
 
 
 def by_lane(values: Sequence[Any]) -> list[Any]:

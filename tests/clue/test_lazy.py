@@ -119,6 +119,7 @@ def test_only_what_is_asked_for_is_made(partition, kernels_run):
     assert not any("merge" in name for name in steps.names)
 
 
+@pytest.mark.slow
 def test_functions_as_kernels_on_processes():
     with dask.config.set(scheduler="processes", num_workers=2):
         lazy = CLUE(1.0, 2.0, kernel=lambda d: 1 / (1 + d)).fit(da.from_array(X, chunks=(100, 2)))

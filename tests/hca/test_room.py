@@ -7,6 +7,7 @@ import tracemalloc
 import dask.array as da
 import numpy as np
 import pytest
+from cases.lanes import quick_first
 
 from daskclust import MahalanobisHCA
 from daskclust.core.device.arrays import CUDA, HOST
@@ -22,7 +23,7 @@ def peak_of(call):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("apriori", [None, "few"])
+@pytest.mark.parametrize("apriori", quick_first([None, "few"]))
 def test_points_of_several_chunks_have_no_matrices(apriori):
     """The matrices of all points alone would be more than what is allowed."""
     n, d = 5000, 40

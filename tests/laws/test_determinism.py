@@ -20,7 +20,7 @@ from daskclust.core.run import graph
 
 RUNS = in_long_lane(100, otherwise=20)
 IN_PROCESSES = (0, 10)  # of the runs: starting these takes most of the time
-QUICK = (1, 2, 3)
+QUICK = (1,)
 PLAIN = {"dashboard_address": "127.0.0.1:0", "memory_limit": 0}
 
 
