@@ -1,1 +1,0 @@
-"""The command ``python -m daskclust.build_kernels``, which compiles kernels beforehand."""
