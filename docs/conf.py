@@ -7,9 +7,9 @@ from docutils import nodes
 
 import daskclust
 
-# kernels of the pages find figures.py, what is in examples/, and the scripts of the page on scaling
-_here = Path(__file__).parent
-_paths = [str(_here), str(_here / "examples"), str(_here / "explanation" / "scaling"), os.environ.get("PYTHONPATH", "")]
+# kernels of the pages find figures.py, what is in examples/, the scripts of the page on scaling, and tests/bench
+_folders = (".", "examples", "explanation/scaling", "../tests")
+_paths = [*(str(Path(__file__).parent / folder) for folder in _folders), os.environ.get("PYTHONPATH", "")]
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, _paths))
 
 project = "daskclust"

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+from bench.report import table as lines
 from IPython.display import Markdown
 from matplotlib.colors import to_rgba
 from matplotlib_inline.backend_inline import set_matplotlib_formats
 
-from daskclust.bench.report import table as lines
 from daskclust.plot._look import COLORS, INK, MARK, NOISE_COLOR
 
 NOISE, RED = NOISE_COLOR, MARK

@@ -64,7 +64,6 @@ SECTIONS = {
     "`explore`: in the browser": ["daskclust explore hits.parquet --no-browser"],
     "`demo`": ["daskclust demo"],
     "`info`": ["daskclust info"],
-    "`bench`": ["daskclust bench clue --sizes 1e4 --repeats 3"],
 }
 HEAD = """\
 # Transcripts

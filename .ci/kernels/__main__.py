@@ -1,10 +1,8 @@
-"""Compile kernels beforehand, for `core/device/machine_code/shipped.py` to find: a library for a level of processors.
+"""Compile kernels beforehand: `python .ci/kernels [LEVEL ...]` writes the clone's `daskclust/machine_code/LEVEL.so`.
 
-numba compiles what systems, readers and tables use on a few points, in processes that believe to run on a processor of
-the level, so that the code runs on all of its kind.
+numba compiles what `uses.py` uses, in processes that believe to run on a processor of the level, so that the code runs
+on all of its kind. It takes some minutes, and a C compiler.
 """
-
-from __future__ import annotations
 
 import argparse
 import os
@@ -12,15 +10,20 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
-from daskclust.build_kernels.library import compile_part, cpu_of, link, linker_of
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # the clone, installed or not
+from library import compile_part, cpu_of, is_whole, link, linker_of
+
 from daskclust.core.device.machine_code import shipped
 
+HERE = Path(__file__).resolve().parent
 
-def main() -> None:
+
+def main():
     """Build libraries for the levels that are given, else for the best that this processor has."""
     known = *shipped.LEVELS, shipped.ARM
-    parser = argparse.ArgumentParser("python -m daskclust.build_kernels", description="Compile kernels beforehand.")
+    parser = argparse.ArgumentParser("python .ci/kernels", description="Compile kernels beforehand.")
     parser.add_argument("levels", nargs="*", metavar="LEVEL", help=f"{', '.join(known)}; default: the best one here")
     parser.add_argument("--part", nargs=3, help=argparse.SUPPRESS)  # in a process of its own: number, of, folder
     given = parser.parse_args()
@@ -37,21 +40,21 @@ def main() -> None:
         return
     shipped.FOLDER.mkdir(exist_ok=True)
     for level in levels:
-        if shipped.is_whole(level):
-            sys.stdout.write(f"{level}: nothing has changed\n")
+        if is_whole(level):
+            print(f"{level}: nothing has changed")
             continue
         with tempfile.TemporaryDirectory(dir=shipped.FOLDER) as folder:
-            _compile(level, folder)
-            sys.stdout.write(link(level, folder) + "\n")
+            compile_all(level, folder)
+            print(link(level, folder))
 
 
-def _compile(level: str, folder: str) -> None:
+def compile_all(level, folder):
     """Compile all kernels, on all cores; what numba has cached has no intermediate code."""
     settings = {"NUMBA_CPU_NAME": cpu_of(level), "NUMBA_CPU_FEATURES": "", shipped.SWITCH: "0"}
     parts = len(os.sched_getaffinity(0))
     started = []
     for part in map(str, range(parts)):
-        command = [sys.executable, "-m", "daskclust.build_kernels", level, "--part", part, str(parts), folder]
+        command = [sys.executable, str(HERE), level, "--part", part, str(parts), folder]
         environment = {**os.environ, **settings, "NUMBA_CACHE_DIR": os.path.join(folder, f"cache.{part}")}
         started.append(subprocess.Popen(command, env=environment))
     if sum(process.wait() for process in started) != 0:

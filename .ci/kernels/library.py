@@ -7,6 +7,7 @@ import platform
 import subprocess
 from pathlib import Path
 
+from daskclust import systems
 from daskclust.core.device.kernels import Compiled, compiled_here
 from daskclust.core.device.machine_code import shipped
 from daskclust.core.device.machine_code.arguments import HEADER
@@ -14,10 +15,10 @@ from daskclust.core.device.machine_code.arguments import HEADER
 
 def compile_part(level: str, part: int, parts: int, folder: str) -> None:
     """Compile one of so many parts of the kernels in this process, and write their objects and source files."""
-    from daskclust.build_kernels.uses import use_everything
+    from uses import use_everything
 
     use_everything(part, parts)
-    sources = {str(file) for file in Path(__file__).parent.glob("*.py")}
+    sources = set()
     for each in compiled_here:
         if each.kernel.cacheable:
             name = shipped.symbol(each.kernel.full_name, each.kinds)
@@ -38,10 +39,26 @@ def link(level: str, folder: str) -> str:
         "kernels": len(objects),
         "header": HEADER,
         "library": shipped.digest(str(library)),
+        "maker": maker(),
         "sources": {shipped.name_in_package(file): shipped.digest(file) for file in sorted(sources)},
     }
     library.with_suffix(".json").write_text(json.dumps(made, indent=1) + "\n")
     return f"{library}: {len(objects)} kernels, {library.stat().st_size / 1e6:.1f} MB"
+
+
+def is_whole(level: str) -> bool:
+    """Whether there is a library for a level, and neither its sources nor what made it have changed since."""
+    try:
+        library = shipped.Library(level)
+        made = json.loads((shipped.FOLDER / f"{level}.json").read_text())
+    except (OSError, ValueError):
+        return False
+    return made["maker"] == maker() and not library.changed()
+
+
+def maker() -> list[str]:
+    """Return digests of the files that say what is compiled, and how."""
+    return [shipped.digest(str(file)) for file in (*sorted(Path(__file__).parent.glob("*.py")), systems.__file__)]
 
 
 def cpu_of(level: str) -> str:

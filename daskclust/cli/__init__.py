@@ -1,4 +1,4 @@
-"""The command line: ``daskclust clue | events | dbscan | fof | hca | explore | demo | info | bench | warm``."""
+"""The command line: ``daskclust clue | events | dbscan | fof | hca | explore | demo | info | warm``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from daskclust.cli import bench, clue, events, hca, points, tools
+from daskclust.cli import clue, events, hca, points, tools
 from daskclust.cli._console import ManualCommand, ManualGroup
 from daskclust.cli._options import help_all, with_groups
 from daskclust.cli._run import leave, run
@@ -67,7 +67,6 @@ for panel, command, manual, cls in (
     ("Look", tools.explore, tools.EXPLORE, ManualCommand),
     ("Look", tools.demo, tools.DEMO, ManualCommand),
     ("Tools", tools.info, tools.INFO, ManualCommand),
-    ("Tools", bench.bench, bench.MANUAL, ManualCommand),
     ("Tools", tools.warm, tools.WARM, ManualCommand),
     ("Tools", tools.manual, tools.HELP, ManualCommand),
 ):

@@ -8,15 +8,18 @@ of each after a warm-up, on all threads.
 """
 
 import argparse
+import json
+import sys
 from functools import partial
 from pathlib import Path
 
 import numba
 
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
+from bench.cases.hca import cells_of
+from bench.timing import median_ms
+
 from daskclust import MahalanobisHCA
-from daskclust.bench import write_report
-from daskclust.bench.hca import cells_of
-from daskclust.bench.timing import median_ms
 from daskclust.machine import describe
 from daskclust.metrics import point_height_correlation
 
@@ -40,7 +43,7 @@ def main(arguments=None):
         "ratios": [_divided(asked.total, size) for size in GROUP_SIZES if size <= asked.total],
         "heights": _heights(asked.size),
     }
-    write_report(report, asked.output)
+    asked.output.write_text(json.dumps(report, indent=1) + "\n")
 
 
 def _divided(total, size):

@@ -1,17 +1,6 @@
-"""Reports of benchmarks as Markdown, JSON and a page of pictures."""
-
-from __future__ import annotations
+"""Reports of benchmarks as Markdown and JSON."""
 
 import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
-
-from daskclust.bench.case import series_name
-from daskclust.bench.runner import SYSTEMS
-from daskclust.core.data.files import replacing
-
-FORMATS = (".json", ".md", ".html")
 
 # columns of runs: what a run calls it, the heading, and how it is written; of a dict a column for each of its keys
 _COLUMNS = {
@@ -37,11 +26,16 @@ _COLUMNS = {
 _OF_PEERS = ("program", "points of", "points", "threads", "its time (ms)", "ours (ms)", "times ours", "same answer")
 
 
-def markdown(report: Mapping[str, Any]) -> str:
-    """Return a report, or several as of ``bench all``, as tables in Markdown: runs, ceilings, other programs."""
+def write_report(report, path):
+    """Write a report to a file: ``.json`` has all of it, ``.md`` its tables."""
+    path.write_text((json.dumps(report, indent=1) if path.suffix == ".json" else markdown(report)) + "\n")
+
+
+def markdown(report):
+    """Return a report, or several as of ``all``, as tables in Markdown: runs, ceilings, other programs."""
     reports, parts = report.get("reports", [report]), []
     for each in reports:
-        parts += [f"## {SYSTEMS[each['system']].title}"] if "reports" in report else []
+        parts += [f"## {each['title']}"] if "reports" in report else []
         parts += _of_one(each)
     ceilings = next((each["ceilings"] for each in reports if "ceilings" in each), None)  # of one machine
     if ceilings is not None:
@@ -50,34 +44,19 @@ def markdown(report: Mapping[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def write_report(report: Mapping[str, Any], path: Path) -> None:
-    """Write a report to a file: ``.json`` has all of it, ``.md`` its tables, ``.html`` pictures."""
-    if path.suffix not in FORMATS:
-        raise ValueError(f"a report is written to .json, .md or .html, got {path}; name such a file")
-    if path.suffix == ".html":
-        from daskclust.bench.page import pictures
-        from daskclust.plot import save
-
-        save(pictures(report), path)
-        return
-    text = json.dumps(report, indent=1) if path.suffix == ".json" else markdown(report)
-    with replacing(path) as file:
-        file.write(f"{text}\n".encode())
-
-
-def _of_one(report: Mapping[str, Any]) -> list[str]:
+def _of_one(report):
     if "runs" not in report:  # of a stream: figures in all
         facts = {name: value for name, value in report.items() if name not in ("system", "parameters", "machine")}
-        return [table(("", "in all"), [(name.replace("_", " "), _figure(value)) for name, value in facts.items()])]
+        forms = {float: "{:,.2f}", int: "{:,}", bool: "{!s}"}
+        rows = [(name.replace("_", " "), forms[type(value)].format(value)) for name, value in facts.items()]
+        return [table(("", "in all"), rows)]
     rows = [_cells(run) for run in report["runs"]]
     parts = [table(list(rows[0]), [list(row.values()) for row in rows], words=int("kind" in report["runs"][0]))]
-    grows = [f"{series_name(each)}: n^{each['exponent']:.2f}" for each in report.get("exponents", [])]
-    parts += [f"Time grows as: {'; '.join(grows)}"] if grows else []
     return parts + (peer_tables(report["peers"]) if "peers" in report else [])
 
 
-def _cells(run: Mapping[str, Any]) -> dict[str, str]:
-    run, cells = dict(run), dict[str, str]()
+def _cells(run):
+    run, cells = dict(run), {}
     if "groups" in run:
         run["kind"] = f"apriori, {run['groups']:,} clusters"
     if "total_ms" in run:
@@ -91,11 +70,7 @@ def _cells(run: Mapping[str, Any]) -> dict[str, str]:
     return cells
 
 
-def _figure(value: Any) -> str:
-    return f"{value:,.2f}" if isinstance(value, float) else str(value) if isinstance(value, bool) else f"{value:,}"
-
-
-def peer_tables(peers: Mapping[str, Any]) -> list[str]:
+def peer_tables(peers):
     """Return times beside those of other programs, and what is not installed."""
     rows = [
         (
@@ -109,12 +84,11 @@ def peer_tables(peers: Mapping[str, Any]) -> list[str]:
     if any(run["points"] < run["asked"] for run in peers["timed"]):
         parts.append("Fewer points than asked for: more would take that program too long.")
     if peers["missing"]:
-        names = "; ".join(f"{peer['name']} ({peer['install']})" for peer in peers["missing"])
-        parts.append(f"Not installed, so not timed: {names}.")
+        parts.append(f"Not installed, so not timed: {'; '.join(peer['name'] for peer in peers['missing'])}.")
     return parts
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, words: int = 1) -> str:
+def table(head, rows, *, words=1):
     """Return a table in Markdown: so many columns of words, then numbers, which are aligned to the right."""
     rule = ["---"] * words + ["---:"] * (len(head) - words)
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in (head, rule, *rows))

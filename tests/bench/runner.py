@@ -1,92 +1,71 @@
 """Time the systems: one runner for all of their cases."""
 
-from __future__ import annotations
-
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import sys
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numba
 import numpy as np
 
-from daskclust.bench.case import Case, Options, System
-from daskclust.bench.clue import CLUE
-from daskclust.bench.dbscan import DBSCAN, FOF
-from daskclust.bench.events import EVENTS, doubling
-from daskclust.bench.hca import HCA
-from daskclust.bench.peers import bench_peers
-from daskclust.bench.roofline import beside_floor, ceilings_of
-from daskclust.bench.timing import device_of, kernel_threads, kernels_ms, median_ms
+from bench.cases import Options
+from bench.cases.clue import CLUE
+from bench.cases.dbscan import DBSCAN, FOF
+from bench.cases.events import EVENTS
+from bench.cases.hca import HCA
+from bench.peers import bench_peers
+from bench.roofline import beside_floor, ceilings_of
+from bench.timing import device_of, kernel_threads, kernels_ms, median_ms
 from daskclust.machine import describe
 
-Progress = Callable[[str, int, int], object]
-"""Is called with what begins, how many points are done, and how many there are."""
-
 SYSTEMS = {"clue": CLUE, "events": EVENTS, "fof": FOF, "dbscan": DBSCAN, "hca": HCA}
-"""By name, in the order of ``bench all``."""
-
-_BYTES_A_POINT = 100  # of friends-of-friends, at the peak: 70, those of the points among them
+"""By name, in the order of ``all``."""
 
 
-def options_of(name: str, given: Mapping[str, Any], *, headline: bool = False) -> Options:
+def options_of(name, given, *, headline=False):
     """Return the options of a system where these are given and the others are the usual ones."""
     system = SYSTEMS[name]
     own = {"kinds": system.kinds, **system.usual, **(system.headline if headline else {})}
     return Options(**{**own, **given})
 
 
-def bench(name: str, options: Options, progress: Progress = lambda *_: None) -> dict[str, Any]:
+def bench(name, options):
     """Time a system, and other programs where they are asked for.
 
     The report has ``system``, ``device``, ``parameters``, ``machine``, measured ``ceilings``; ``runs``, one for each
-    kind, size, number of threads and ``min_samples``; ``exponents``; with `peers` what other programs take.
+    kind, size, number of threads and ``min_samples``; with `peers` what other programs take.
     """
     system = SYSTEMS[name]
     for kind in set(options.kinds).difference(system.kinds):
         raise ValueError(f"kinds of points are {', '.join(system.kinds)}, got {kind!r}")
     amounts = [(kind, n) for kind in options.kinds for n in (options.groups if kind == "apriori" else options.sizes)]
-    counts = [int(np.prod(amount)) for _, amount in amounts]
     ceilings, runs = ceilings_of(options.device), []
-    for number, (kind, amount) in enumerate(amounts):
-        progress(f"timing {kind}, {counts[number]:,} points", sum(counts[:number]), sum(counts))
+    for kind, amount in amounts:
+        sys.stderr.write(f"timing {name}: {kind}, {np.prod(amount):,} points\n")
         for case in system.cases(kind, amount, options):
             runs += [system.as_reported(run) for run in _runs(system, case, options, ceilings)]
-    parameters = {**system.parameters, "repeats": options.repeats}
-    report: dict[str, Any] = {"system": name, "device": options.device, "parameters": parameters, "machine": describe()}
-    report |= {"ceilings": ceilings, "runs": runs, "exponents": _exponents(runs)}
+    report = {"system": name, "title": system.title, "device": options.device, "machine": describe()}
+    report |= {"parameters": {**system.parameters, "repeats": options.repeats}, "ceilings": ceilings, "runs": runs}
     if options.peers:
-        progress("timing other programs in turn with this one", 0, 0)
+        sys.stderr.write("timing other programs in turn with this one\n")
         report["peers"] = bench_peers(name, system, options)
     return report
 
 
-def bench_all(given: Mapping[str, Any], most: int, progress: Progress = lambda *_: None) -> dict[str, Any]:
-    """Time the headline of each system, each at no more than `most` points, nor more than memory holds."""
-    import psutil
-
-    most = min(most, psutil.virtual_memory().available // _BYTES_A_POINT)
+def bench_all(given, most):
+    """Time the headline of each system, each at no more than `most` points; a point takes up to 100 bytes of memory."""
     reports = []
     for name in SYSTEMS:
         own = options_of(name, given, headline=True)
         sizes = tuple(dict.fromkeys(min(size, most) for size in own.sizes))
-        own = replace(own, sizes=sizes, groups=tuple(_smaller(group, most) for group in own.groups))
-        reports.append(bench(name, own, progress))
+        own = replace(own, sizes=sizes, groups=own.groups if most >= 100_000 else ((2, most // 2),))
+        reports.append(bench(name, own))
     return {"system": "all", "device": given.get("device", "cpu"), "reports": reports}
 
 
-def _smaller(group: tuple[int, int], most: int) -> tuple[int, int]:
-    """Return a number and size of apriori clusters, two at least, of no more points than `most` in all."""
-    number, size = group
-    size = min(size, max(most // 2, 1))
-    return max(2, min(number, most // size)), size
-
-
-def _runs(system: System, case: Case, options: Options, ceilings: dict[str, float]) -> Iterator[dict[str, Any]]:
+def _runs(system, case, options, ceilings):
     """Time a case on each number of threads, on CUDA once."""
     most, work = int(numba.get_num_threads()), case.work()
-    numbers = dict.fromkeys(number or most for number in options.threads or doubling(most))
+    numbers = dict.fromkeys(number or most for number in options.threads)
     for number in numbers if options.device == "cpu" else [None]:
         with kernel_threads(number or most):
             run = {**case.facts, "threads": number, **_timed(case, options.device, options.repeats)}
@@ -96,12 +75,11 @@ def _runs(system: System, case: Case, options: Options, ceilings: dict[str, floa
         yield run
 
 
-def _timed(case: Case, device: str, repeats: int) -> dict[str, Any]:
+def _timed(case, device, repeats):
     """Return times and memory of a case: arrays are on the device before the clock starts, and results stay there."""
-    place = device_of(device)
-    run: dict[str, Any] = {}
+    place, run = device_of(device), {}
 
-    def through_host() -> Any:
+    def through_host():
         return place.give(getattr(case.fit(*map(place.take, case.arrays)), case.result))
 
     if device == "cuda":
@@ -115,21 +93,7 @@ def _timed(case: Case, device: str, repeats: int) -> dict[str, Any]:
     return run | case.found(fit())
 
 
-def _by_step(kernels: Mapping[str, float], steps: Mapping[str, Sequence[str]]) -> dict[str, float]:
+def _by_step(kernels, steps):
     known = {name for names in steps.values() for name in names}
     others = sum(ms for name, ms in kernels.items() if name not in known)
     return {step: sum(kernels.get(name, 0.0) for name in names) if names else others for step, names in steps.items()}
-
-
-def _exponents(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return how time grows with points: slopes of both as logarithms, of runs that differ in their size alone."""
-    names, found = ("kind", "min_samples", "threads"), []
-    alike: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
-    for run in runs:
-        if "total_ms" in run and "groups" not in run:  # of groups two numbers make the time
-            alike[tuple(run.get(name) for name in names)].append((run["points"], run["total_ms"]))
-    for which, times in alike.items():
-        points, ms = np.log(times).T
-        if np.ptp(points):
-            found.append(dict(zip(names, which, strict=True)) | {"exponent": float(np.polyfit(points, ms, 1)[0])})
-    return found

@@ -1,42 +1,35 @@
 """Time online event building: a readout that sends at a fixed rate through TCP, and what comes out."""
 
-from __future__ import annotations
-
 import itertools
 import multiprocessing
 import socket
 import tempfile
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from daskclust.bench.events import DISORDER, DT_MAX
+from bench.cases.events import DISORDER, DT_MAX
+from daskclust import EventBuilder, EventStream
 from daskclust.core.device.machine_code.compiling import Clock
+from daskclust.datasets import readout_order, timepix
+from daskclust.io import open_tpx3, receive, write_tpx3
 from daskclust.machine import describe
+from daskclust.properties import cluster_table
 
 _TEMPLATE = 0.4  # s of hits that are sent again and again
 _STEPS = 40  # pieces in which the template is sent
 _COLUMNS = ("size", "tot", "x", "y", "length")
 _LOW, _HIGH = np.uint64(0x3FFF), np.uint64(0xFFFF)  # bits 30 to 43 and 0 to 15 of a word: its time in 25 ns
 
-Words = NDArray[np.uint64]
 
-
-def bench_stream(rate: float = 10e6, seconds: float = 60.0, *, buffer: int = 1 << 20) -> dict[str, Any]:
+def bench_stream(rate=10e6, seconds=60.0, *, buffer=1 << 20):
     """Send raw hits, `rate` a second, through a socket and compare what a stream puts out with the answer offline.
 
     ``seconds`` of the report are those from the first bytes that come to the last table: what is more than `seconds`
     is what the stream was behind in the end; ``equal`` says whether every row is that of the offline table.
     """
-    from daskclust import EventBuilder, EventStream
-    from daskclust.io import receive
-    from daskclust.properties import cluster_table
-
     hits, builder = int(rate * _TEMPLATE), EventBuilder(DT_MAX)
     words, offline = _template(hits, rate)
     table = cluster_table(offline, builder.fit(offline).labels_)
@@ -67,11 +60,8 @@ def bench_stream(rate: float = 10e6, seconds: float = 60.0, *, buffer: int = 1 <
     }
 
 
-def _template(hits: int, rate: float) -> tuple[Words, Any]:
+def _template(hits, rate):
     """Return the words of a raw file, and its hits in the order of time."""
-    from daskclust.datasets import readout_order, timepix
-    from daskclust.io import open_tpx3, write_tpx3
-
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "template.tpx3")
         made = timepix(hits, rate=rate, rng=0)
@@ -79,7 +69,7 @@ def _template(hits: int, rate: float) -> tuple[Words, Any]:
         return np.fromfile(path, np.uint64), open_tpx3(path)
 
 
-def _same_rows(found: Any, table: Any, first: int, period: int) -> bool:
+def _same_rows(found, table, first, period):
     """Return whether rows from number `first` on are those of the repeated table."""
     repeat, row = np.divmod(first + np.arange(found.sizes["cluster"]), table.sizes["cluster"])
     same = [np.array_equal(found["toa"].values, table["toa"].values[row] + repeat * period * 25.0)]
@@ -87,25 +77,20 @@ def _same_rows(found: Any, table: Any, first: int, period: int) -> bool:
 
 
 @contextmanager
-def _sender(words: Words, period: int, repeats: int) -> Iterator[int]:
-    """Let a process of its own listen at a free port and send, and wait for its end; an error here ends it."""
+def _sender(words, period, repeats):
+    """Let a process of its own listen at a free port and send; it is ended with this."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         process = multiprocessing.get_context("spawn").Process(target=_send, args=(server, words, period, repeats))
         process.start()
     try:
         yield port
-        process.join()
-    except ConnectionResetError:
-        process.join()  # it failed before it listened, and says why
     finally:
         process.terminate()
         process.join()
-    if process.exitcode:
-        raise RuntimeError(f"the process that sends ended with code {process.exitcode}; its error is above")
 
 
-def _send(server: socket.socket, words: Words, period: int, repeats: int) -> None:
+def _send(server, words, period, repeats):
     """Send the words again and again, each time later by `period` (25 ns), at the speed of the detector's own clock."""
     bounds = np.linspace(0, len(words), _STEPS + 1).astype(int)
     with server, server.accept()[0] as connection:
@@ -119,7 +104,7 @@ def _send(server: socket.socket, words: Words, period: int, repeats: int) -> Non
                 connection.sendall(part.data)
 
 
-def _later(words: Words, late: int) -> Words:
+def _later(words, late):
     """Return words with the times of pixels later by `late` periods of 25 ns."""
     clock = ((words & _HIGH) << np.uint64(14) | words >> np.uint64(30) & _LOW) + np.uint64(late)
     others = words & ~(_HIGH | _LOW << np.uint64(30))

@@ -7,8 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
+from bench import roofline, timing
+from bench.cases import Options
+from bench.runner import SYSTEMS
 from daskclust import CLUE, DBSCAN
-from daskclust.bench import SYSTEMS, Options, kernels, roofline, timing
 from daskclust.core.device.arrays import HOST
 
 
@@ -33,7 +35,7 @@ def test_ceilings_count_what_was_done(monkeypatch):
 
 def test_what_is_copied_arrives():
     source, target = np.arange(1001, dtype=np.float32), np.zeros(1001, np.float32)
-    roofline._copy_in_threads(source, target)
+    roofline.copy_in_threads(source, target)
     np.testing.assert_array_equal(source, target)
 
 
@@ -42,11 +44,11 @@ def test_every_operation_is_done():
     rounds, n = 5, 20
     start = np.linspace(0, 1, n + 16).astype(np.float32)
     numbers = start.copy()
-    HOST.run(kernels.multiply_add, n, np.zeros(n + 16, np.int32), rounds, numbers)
+    HOST.run(roofline.multiply_add, n, np.zeros(n + 16, np.int32), rounds, numbers)
     by, more = np.float32(0.999), np.float32(0.001)
     a, b, c, d, e, f = start, start + more, start - more, start * 0 + by, by + start, by - start
     chains = [a, b, c, d, e, f, a + e, b + e, c + e, d + e, e + e, f + e]
-    assert 2 * len(chains) == kernels.OPERATIONS
+    assert 2 * len(chains) == roofline.OPERATIONS
     for _ in range(rounds):
         chains = [chain * by + more for chain in chains]
     np.testing.assert_allclose(numbers[:n], np.sum(chains, axis=0)[:n], rtol=1e-5)
@@ -61,15 +63,6 @@ def test_neighbours_are_those_of_brute_force(d):
     np.testing.assert_array_equal(roofline.count_neighbours(X, 0.7), brute_force(X, 0.7))
     np.testing.assert_array_equal(roofline.count_neighbours(np.array([[0.0], [1.0], [3.0]]), 1.0), [1, 1, 0])  # closed
     assert len(roofline.count_neighbours(np.empty((0, d)), 1.0)) == 0
-    assert roofline.mean_of(np.empty(0, np.int64)) == 0.0
-
-
-def test_a_sample_has_all_neighbours_of_its_points():
-    X = np.stack([np.arange(2000.0) ** 2, np.zeros(2000)], axis=1)  # differences 1, 3, 5 ...: points differ in counts
-    counts = roofline.count_neighbours(X, 500.0, sample=1500)
-    full = roofline.count_neighbours(X, 500.0)
-    assert len(counts) == 1500
-    assert np.all(np.bincount(counts, minlength=100) <= np.bincount(full, minlength=100))
 
 
 def test_floor_is_the_longer_of_both():

@@ -83,15 +83,9 @@ def test_tiny_runs(tmp_path, in_threads):
     assert min(small[name] for name in ("wall_s", "worker_s", "written_bytes", "peak_bytes", "kept_bytes")) > 0
     assert [each["count"] for each in report["exchanges"]] == [5, 10]
     scheduler = {
-        "system": "fof",
-        "order": "random",
-        "workers": 1000,
-        "tasks": 700,
-        "chunks": 70,
-        "build_s": 1.0,
-        "graph_bytes": 7000,
-    }
-    scheduler |= {"task_s": 1e-4, "submit_s": 0.1, "task_bytes": 6000}
+        "system": "fof", "order": "random", "workers": 1000, "tasks": 700, "chunks": 70, "build_s": 1.0,
+        "graph_bytes": 7000, "task_s": 1e-4, "submit_s": 0.1, "task_bytes": 6000,
+    }  # fmt: skip
     known = model.fit(report["runs"], report["exchanges"], [scheduler])
     for name, (measured, said) in model.compare(known, small, 2).items():
         assert measured > 0, name

@@ -1,14 +1,11 @@
 """How long calls and their kernels take, and how much memory."""
 
-from __future__ import annotations
-
 import statistics
 import time
 import tracemalloc
 from collections import defaultdict
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, NamedTuple
+from types import SimpleNamespace
 from unittest import mock
 
 import numba
@@ -17,7 +14,7 @@ from daskclust.core.device.arrays import HOST, cupy_module
 from daskclust.core.device.kernels import Kernel, TeamKernel
 
 
-def seconds_of(*calls: Callable[[], Any]) -> float:
+def seconds_of(*calls):
     """Return how long calls take, one after the other."""
     begin = time.perf_counter()
     for call in calls:
@@ -25,20 +22,20 @@ def seconds_of(*calls: Callable[[], Any]) -> float:
     return time.perf_counter() - begin
 
 
-def all_seconds(call: Callable[[], Any], finish: Callable[[], None], repeats: int) -> list[float]:
+def all_seconds(call, finish, repeats):
     """Return how long a call takes, again and again, after a warm-up; `finish` waits for the device."""
     call()
     finish()
     return [seconds_of(call, finish) for _ in range(repeats)]
 
 
-def median_ms(call: Callable[[], Any], finish: Callable[[], None] = lambda: None, repeats: int = 1) -> float:
+def median_ms(call, finish=lambda: None, repeats=1):
     """Return the median time of a call after a warm-up."""
     return statistics.median(all_seconds(call, finish, repeats)) * 1e3
 
 
 @contextmanager
-def kernel_threads(number: int) -> Iterator[None]:
+def kernel_threads(number):
     """Run kernels in so many threads while this is open."""
     before = numba.get_num_threads()
     try:
@@ -48,12 +45,12 @@ def kernel_threads(number: int) -> Iterator[None]:
         numba.set_num_threads(before)
 
 
-def kernels_ms(call: Callable[[], Any], finish: Callable[[], None], repeats: int) -> dict[str, float]:
+def kernels_ms(call, finish, repeats):
     """Return the median time of each kernel; the device waits after each, so on CUDA their sum is not the total."""
-    runs: list[dict[str, float]] = []
+    runs = []
 
-    def timed(original: Callable[..., None]) -> Callable[..., None]:
-        def launch(self: Kernel, *args: Any, **options: Any) -> None:
+    def timed(original):
+        def launch(self, *args, **options):
             finish()
             runs[-1][self.function.__name__] += seconds_of(lambda: original(self, *args, **options), finish)
 
@@ -68,7 +65,7 @@ def kernels_ms(call: Callable[[], Any], finish: Callable[[], None], repeats: int
     return {name: statistics.median(run[name] for run in runs) * 1e3 for name in runs[0]}
 
 
-def peak_bytes(call: Callable[[], Any]) -> int:
+def peak_bytes(call):
     """Return the peak of NumPy's memory during a call, results and scratch included."""
     HOST.forget_scratch()
     tracemalloc.start()
@@ -79,7 +76,7 @@ def peak_bytes(call: Callable[[], Any]) -> int:
         tracemalloc.stop()
 
 
-def peak_device_bytes(call: Callable[[], Any]) -> int:
+def peak_device_bytes(call):
     """Return what CuPy's pool takes from the device for a call, without scratch kept from the call before."""
     pool = cupy_module().get_default_memory_pool()
     call()
@@ -89,18 +86,10 @@ def peak_device_bytes(call: Callable[[], Any]) -> int:
     return int(pool.total_bytes() - before)
 
 
-class Device(NamedTuple):
-    """Copies to a device and back, waiting for it, and the peak of its memory during a call."""
-
-    take: Callable[[Any], Any]
-    give: Callable[[Any], Any]
-    finish: Callable[[], None]
-    peak: Callable[[Callable[[], Any]], int]
-
-
-def device_of(device: str) -> Device:
-    """Return ``"cpu"``, whose kernels are done when their call returns, or ``"cuda"``."""
+def device_of(device):
+    """Return copies to ``"cpu"`` or ``"cuda"`` and back, what waits for it, and what measures its peak of memory."""
     if device == "cpu":
-        return Device(lambda array: array, lambda array: array, lambda: None, peak_bytes)
+        return SimpleNamespace(take=lambda a: a, give=lambda a: a, finish=lambda: None, peak=peak_bytes)
     cupy = cupy_module()
-    return Device(cupy.asarray, cupy.asnumpy, cupy.cuda.get_current_stream().synchronize, peak_device_bytes)
+    finish = cupy.cuda.get_current_stream().synchronize
+    return SimpleNamespace(take=cupy.asarray, give=cupy.asnumpy, finish=finish, peak=peak_device_bytes)

@@ -28,7 +28,6 @@ SHOWN_BY = {
     "cli/clue.py": ["clue"],
     "cli/events.py": ["events"],
     "cli/_pixels.py": ["events"],
-    "cli/bench.py": ["bench"],
     "cli/_job.py": POINTS,
     "cli/_estimate.py": POINTS,
 }

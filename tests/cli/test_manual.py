@@ -33,8 +33,6 @@ WORKERS = {
     ),
     *("seconds_estimated", "basis"),
 }
-OTHERS = {"hits_in", "hits_out", "...", "peers", "reports"}
-"""Keys of other benchmarks."""
 
 
 def examples_of(command):
@@ -102,7 +100,7 @@ def samples(tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["", "clue", "events", "dbscan", "fof", "hca", "explore", "info", "help"])
 def test_every_example_runs(command, samples, tmp_path, monkeypatch, scheduler, name):
-    """On files of these names; not where a GPU or a readout is needed. Tests of demo, bench and warm run theirs."""
+    """On files of these names; not where a GPU or a readout is needed. Tests of demo and warm run theirs."""
     shutil.copytree(samples, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     server = SimpleNamespace(port=1, start=lambda: None, stop=lambda: None, show=None, io_loop=Mock())
@@ -132,8 +130,6 @@ def test_every_example_runs(command, samples, tmp_path, monkeypatch, scheduler, 
         ("fof snapshot.hdf5 --b 0.2 --table halos.csv -o parts.csv --verbose", WORKERS),
         ("hca cells.parquet --threshold 20 --n-clusters 3 --merges a.csv -o b.csv --table c.csv --verbose", WORKERS),
         ("info", set()),
-        ("bench clue --sizes 1000 --repeats 1", OTHERS),
-        ("bench dbscan --sizes 1e3,2e3 --repeats 1 --kinds ss2d,uniform2d --min-samples 5", OTHERS),
     ],
 )  # fmt: skip
 def test_json_is_one_document_with_the_keys_of_the_manual(command, files, line, more):
@@ -238,7 +234,6 @@ def complete(shell, *words):
         (("clue", "hits.csv", "--kernel", ""), ["flat", "gaussian", "exponential"]),
         (("events", "run.tpx3", "--variant", "s"), ["static"]),
         (("hca", "--rule", "eu"), ["euclid", "euclid_mahal"]),
-        (("bench", "h"), ["hca"]),
         (("explore", "hits.csv", "--system", "e"), ["events"]),
     ],
 )

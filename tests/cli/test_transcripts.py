@@ -10,7 +10,6 @@ ROOT = Path(__file__).resolve().parents[2]
 OF_THE_MACHINE = {
     "daskclust clue --help": "More options, what is read and written, examples: daskclust clue --help-all",
     "daskclust info": "processor",
-    "daskclust bench clue --sizes 1e4 --repeats 3": "Ceilings of this machine",
     "daskclust warm clue": "systems",
     "daskclust explore hits.parquet --no-browser": "exploring hits.parquet at http://localhost:",
 }

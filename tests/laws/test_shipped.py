@@ -46,7 +46,7 @@ def compiled_here() -> str:
     return found
 
 
-@pytest.mark.skipif(not LEVELS, reason="no shipped kernels here; python -m daskclust.build_kernels makes them")
+@pytest.mark.skipif(not LEVELS, reason="no shipped kernels here; python .ci/kernels makes them")
 @pytest.mark.parametrize("level", LEVELS)
 def test_shipped_kernels_give_the_same_bits_without_numba(compiled_here: str, level: str) -> None:
     found, with_numba = results(level)

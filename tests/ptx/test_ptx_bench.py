@@ -12,7 +12,7 @@ pytestmark = pytest.mark.ptx
 
 def test_all_chains_are_there_and_fused(tmp_path):
     """Unlike the kernels of systems, it is to be as fast as the device can be."""
-    from daskclust.bench.kernels import OPERATIONS, multiply_add
+    from bench.roofline import OPERATIONS, multiply_add
 
     args = (np.zeros(80, np.int32), 256, np.zeros(80, np.float32))
     for architecture, ptx in zip(ARCHITECTURES, compiled(multiply_add, 1, args), strict=True):

@@ -6,6 +6,7 @@ makes the record of docs/benchmarks anew. ``--help`` lists the options.
 """
 
 import argparse
+import json
 import statistics
 import time
 from contextlib import contextmanager
@@ -17,8 +18,6 @@ import numpy as np
 from dask.callbacks import Callback
 from points import CASES, arrays_of, results_of
 
-from daskclust.bench import write_report
-from daskclust.bench.timing import seconds_of
 from daskclust.machine import describe
 
 _CHUNKS = 10
@@ -34,7 +33,7 @@ def main(arguments=None):
     asked = parser.parse_args(arguments)
     runs = [_against_memory(case, asked.points // (10 if case == "hca" else 1), asked.repeats) for case in asked.cases]
     report = {"system": "chunks", "device": "cpu", "parameters": {"chunks": _CHUNKS}, "machine": describe()}
-    write_report({**report, "runs": runs}, asked.output)
+    asked.output.write_text(json.dumps({**report, "runs": runs}, indent=1) + "\n")
 
 
 def _against_memory(case, points, repeats):
@@ -62,7 +61,7 @@ def _against_memory(case, points, repeats):
     pairs = []
     for _ in range(repeats):
         with _tasks() as seconds:
-            pairs.append((seconds_of(at_once), seconds_of(chunked)))
+            pairs.append((_seconds(at_once), _seconds(chunked)))
     return {
         "system": case,
         "points": points,
@@ -73,6 +72,12 @@ def _against_memory(case, points, repeats):
         "longest_s": max(seconds),
         "in_range": sum(took for took in seconds if 0.1 <= took <= 2) / sum(seconds),
     }
+
+
+def _seconds(call):
+    begin = time.perf_counter()
+    call()
+    return time.perf_counter() - begin
 
 
 @contextmanager

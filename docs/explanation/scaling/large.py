@@ -7,6 +7,7 @@ Timepix3 file. ``--help`` lists the options.
 """
 
 import argparse
+import json
 import threading
 import time
 from pathlib import Path
@@ -18,7 +19,6 @@ from distributed import wait
 from points import RATE, arrays_of
 
 from daskclust import io
-from daskclust.bench import write_report
 from daskclust.core.space.partition import block_sizes
 from daskclust.datasets import readout_order, timepix
 from daskclust.machine import describe
@@ -50,7 +50,7 @@ def main(arguments=None):
             runs.append(facts | _watched(case, path, asked.workers, asked.memory_limit))
     parameters = {"workers": asked.workers, "memory_limit": asked.memory_limit}
     report = {"system": "large", "device": "cpu", "parameters": parameters, "machine": describe(), "runs": runs}
-    write_report(report, asked.output)
+    asked.output.write_text(json.dumps(report, indent=1) + "\n")
 
 
 def _file_of(case, points, folder):

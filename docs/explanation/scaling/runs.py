@@ -8,6 +8,7 @@ makes the record of docs/benchmarks anew. Points are on the workers before the c
 
 import argparse
 import itertools
+import json
 import os
 import sys
 from functools import partial
@@ -24,7 +25,6 @@ from distributed import wait
 from points import CASES, IN_SPACE, arrays_of, results_of
 from tasks import watched
 
-from daskclust.bench import write_report
 from daskclust.core.run.graph import boxed
 from daskclust.machine import describe
 from daskclust.workers import start
@@ -59,8 +59,8 @@ def main(arguments=None):
             for rows, chunks in itertools.product(asked.rows, asked.chunks):
                 where = {"workers": asked.workers, "memory": parse_bytes(asked.memory_limit)}
                 report["runs"].append(where | _run(client, case, order, rows, chunks))
-                write_report(report, asked.output)
-    write_report(report, asked.output)
+                asked.output.write_text(json.dumps(report, indent=1) + "\n")
+    asked.output.write_text(json.dumps(report, indent=1) + "\n")
 
 
 def _run(client, case, order, rows, chunks):

@@ -9,6 +9,7 @@ needs from others is there at once.
 import argparse
 import asyncio
 import itertools
+import json
 import logging
 import multiprocessing
 import pickle
@@ -29,7 +30,6 @@ from distributed.protocol.serialize import Serialized, serialize, to_serialize
 from distributed.scheduler import ClientState, WorkerState
 from points import CASES, IN_SPACE, fitted
 
-from daskclust.bench import write_report
 from daskclust.machine import describe
 
 _CLIENT = "client"
@@ -163,7 +163,7 @@ def main(arguments=None):
             found = own.submit(_measured, make, workers).result()
         runs.append({"system": case, "order": order, "chunks": chunks} | found)
     report = {"system": "scheduler", "device": "cpu", "parameters": {"rows": asked.rows}, "machine": describe()}
-    write_report(report | {"runs": runs}, asked.output)
+    asked.output.write_text(json.dumps(report | {"runs": runs}, indent=1) + "\n")
 
 
 class _Here:

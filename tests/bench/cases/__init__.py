@@ -1,13 +1,11 @@
 """What a system's benchmark consists of: cases to time, and the options that they are made of."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from daskclust.bench.roofline import Work
+from bench.roofline import Work
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class Case:
     fit: Callable[..., Any]  # takes the arrays, returns a fitted estimator
     result: str  # attribute of it that a user would copy back from a device
     found: Callable[[Any], dict[str, Any]]  # what the report says of a fitted estimator
-    work: Callable[[], Work]  # least work, as `daskclust.bench.roofline` defines it
+    work: Callable[[], Work]  # least work, as `bench.roofline` defines it
     calls: Mapping[str, Callable[[], Any]] = field(default_factory=dict)  # others to time, by name
     file: Path | None = None  # with the points, as long as the case is open
     host_to_host: Callable[[], Any] | None = None  # on CUDA; None: copy all, fit, copy the result back
@@ -48,12 +46,6 @@ class System(NamedTuple):
     parameters: Mapping[str, Any]  # the same for all cases
     takes: tuple[str, ...] = ()  # options beside those that all take
     usual: Mapping[str, Any] = {}  # options where they are not those of `Options`
-    headline: Mapping[str, Any] = {}  # the same for ``bench all``, where it differs
+    headline: Mapping[str, Any] = {}  # the same for ``all``, where it differs
     steps: Mapping[str, Sequence[str]] = {}  # names of kernels by step; a step without names has all other kernels
     as_reported: Callable[[dict[str, Any]], dict[str, Any]] = dict  # the figures of a run, as they are reported
-
-
-def series_name(run: Mapping[str, Any]) -> str:
-    """Return what the runs of a series have in common: kind, min_samples, threads."""
-    numbers = [f"{name} {run[name]}" for name in ("min_samples", "threads") if run.get(name)]
-    return ", ".join([run.get("kind") or "calorimeter", *numbers])

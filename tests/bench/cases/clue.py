@@ -1,15 +1,11 @@
 """CLUE on the calorimeter of its paper: figure 5, and the steps of table 2."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from functools import partial
-from typing import Any
-
 import numpy as np
 
-from daskclust.bench.case import Case, Options, System
-from daskclust.bench.roofline import Work, clue_work, count_neighbours, mean_of
+import daskclust
+from bench.cases import Case, System
+from bench.roofline import clue_work, count_neighbours
+from daskclust.datasets import calorimeter
 
 DC, DELTA, RHOC = 3.0, 5.0, 8.0
 _LAYERS = 100
@@ -22,32 +18,26 @@ _STEPS = {
 }
 
 
-def _cases(_kind: str, size: int, _options: Options) -> Iterator[Case]:
-    from daskclust.datasets import calorimeter
-
+def _cases(_kind, size, _options):
     points = calorimeter(_LAYERS, max(1, size // _LAYERS), rng=0)
     X = np.stack([points["x"].values, points["y"].values], axis=1)
     layer = points["layer"].values.astype(np.int32)
+
+    def fit(X, layer, weight):
+        return daskclust.CLUE(DC, RHOC, delta_c=DELTA, delta_o=DELTA).fit(X, layer=layer, sample_weight=weight)
+
+    def work():
+        apart = np.column_stack([X, 2.0 * DC * layer])  # along a third axis: no neighbours in other layers
+        return clue_work(len(X), 2, len(X) * count_neighbours(apart, DC).mean() / 2)
+
     yield Case(
         facts={"points": len(X)},
         arrays=(X, layer, points["energy"].values),
-        fit=_fit,
+        fit=fit,
         result="labels_",
         found=lambda clue: {"clusters": int(clue.n_clusters_)},
-        work=partial(_work, X, layer),
+        work=work,
     )
-
-
-def _fit(X: Any, layer: Any, weight: Any) -> Any:
-    from daskclust import CLUE
-
-    return CLUE(DC, RHOC, delta_c=DELTA, delta_o=DELTA).fit(X, layer=layer, sample_weight=weight)
-
-
-def _work(X: Any, layer: Any) -> Work:
-    """Count pairs within dc: along a third axis layers are so far apart that points have no neighbours in others."""
-    neighbours = count_neighbours(np.column_stack([X, 2.0 * DC * layer]), DC)
-    return clue_work(len(X), 2, len(X) * mean_of(neighbours) / 2)
 
 
 CLUE = System(

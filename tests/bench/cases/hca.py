@@ -1,15 +1,14 @@
 """Mahalanobis hierarchical clustering on data sets of the kinds of its thesis: figures 3.3 and 3.4."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskclust.bench.case import Case, Options, System
-from daskclust.bench.roofline import hca_work
+from bench.cases import Case, System
+from bench.roofline import hca_work
+from daskclust import MahalanobisHCA
+from daskclust.datasets import apriori_gaussians, cytometry
 
 _MIXED = 8  # Gaussians of a mixture
 _STEPS = {"first neighbours": ("find_all",), "merges": ("merge_down_to", "link_sets"), "other kernels": ()}
@@ -23,10 +22,8 @@ class Cells(NamedTuple):
     threshold: int | float
 
 
-def cells_of(kind: str, size: Any) -> Cells:
+def cells_of(kind, size):
     """Return points of a kind; for ``"apriori"`` the size is a number of clusters and their size, the threshold."""
-    from daskclust.datasets import apriori_gaussians, cytometry
-
     if kind == "apriori":
         ds = apriori_gaussians(*size, channels=20, rng=0)
         return Cells(ds["X"].values, ds["apriori"].values, size[1])
@@ -40,16 +37,14 @@ def cells_of(kind: str, size: Any) -> Cells:
     return Cells(X.astype(np.float32), None, 0.5)
 
 
-def _cases(kind: str, size: Any, _options: Options) -> Iterator[Case]:
-    from daskclust import MahalanobisHCA
-
+def _cases(kind, size, _options):
     cells = cells_of(kind, size)
     n, d = cells.X.shape
     facts = {"kind": kind, "points": n, "channels": d, "threshold": cells.threshold}
     yield Case(
         facts=facts | ({"groups": size[0]} if kind == "apriori" else {}),
         arrays=(cells.X,),
-        fit=lambda X: MahalanobisHCA(cells.threshold).fit(X, apriori=cells.apriori),
+        fit=partial(MahalanobisHCA(cells.threshold).fit, apriori=cells.apriori),
         result="linkage_",
         found=lambda fitted: {"last_height": float(fitted.linkage_[-1, 2])},
         work=partial(hca_work, n, d),

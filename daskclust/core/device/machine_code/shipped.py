@@ -1,7 +1,7 @@
 """Kernels that were compiled beforehand: machine code in a library within the package, called without numba.
 
-``python -m daskclust.build_kernels`` writes, for a level of processors, ``machine_code/LEVEL.so`` and a list with
-digests of the source files it was made from. A kernel is found by its name and the types of its arguments. One that is
+In a clone ``python .ci/kernels`` writes, for a level of processors, ``machine_code/LEVEL.so`` and a list with digests
+of the source files it was made from. A kernel is found by its name and the types of its arguments. One that is
 not there, or whose sources have changed since, is compiled by numba. The answer is the same to the last bit.
 """
 
@@ -49,7 +49,7 @@ class Library:
         except (ValueError, KeyError, TypeError):
             is_damaged = True
         if is_damaged:
-            raise ValueError(f"{code.name} is damaged; python -m daskclust.build_kernels {level} makes it again")
+            raise ValueError(f"{code.name} is damaged; install daskclust again, or in a clone run python .ci/kernels")
         if made["header"] != HEADER:
             raise ValueError(f"{code.name} is for another kind of Python")
         self._code = ctypes.CDLL(str(code))
@@ -92,14 +92,6 @@ def describe() -> str:
     return f"{found.kernels} kernels for {found.level}{stale}"
 
 
-def is_whole(level: str) -> bool:
-    """Whether there is a library for a level, and no source file has changed since."""
-    try:
-        return not Library(level).changed()
-    except (OSError, ValueError):
-        return False
-
-
 @functools.cache
 def _found() -> tuple[Library | None, str]:
     wanted = os.environ.get(SWITCH)
@@ -113,7 +105,8 @@ def _found() -> tuple[Library | None, str]:
             continue
         except (OSError, ValueError) as error:
             reasons.append(f"{level}: {error}")
-    return None, "none: " + ("; ".join(reasons) or "python -m daskclust.build_kernels makes them")
+    missing = "first fits take seconds; in a clone, python .ci/kernels makes them"
+    return None, "none: " + ("; ".join(reasons) or missing)
 
 
 def levels_here() -> list[str]:
