@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -160,10 +160,9 @@ SYSTEMS: dict[str, System] = {
 DTYPES = "float32", "float64"
 
 
-def run_all(system: System, give: Callable[[Any], Any], n: int = 240) -> Iterator[Any]:
-    """Yield fitted estimators of each run in both dtypes."""
-    for run, dtype in itertools.product(system.runs, DTYPES):
-        yield from run_one(system, run, dtype, give, n)
+def uses(names: Iterable[str]) -> list[tuple[str, Run, str]]:
+    """Return the runs of systems in both dtypes, which need all common kernels; neighbours share few of them."""
+    return [(name, run, dtype) for name in names for run, dtype in itertools.product(SYSTEMS[name].runs, DTYPES)]
 
 
 def run_one(system: System, run: Run, dtype: str, give: Callable[[Any], Any], n: int = 240) -> Iterator[Any]:

@@ -1,17 +1,13 @@
-"""What kernels are compiled for beforehand: each use of a system, a reader or a table, on a few points.
+"""What kernels are compiled for beforehand: each run of the registry, and more kinds of points for the usual systems.
 
 Usual are one to three coordinates (in hierarchical clustering any number), float32 and float64, open and periodic
 spaces, in memory and in chunks, and the types that readers give. What is not here is compiled where it is first used.
 """
 
-from __future__ import annotations
-
 import itertools
 import tempfile
-from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
 
 import dask
 import dask.array as da
@@ -24,7 +20,7 @@ from daskclust.properties import cluster_table, halo_table
 _POINTS = 400
 
 
-def use_everything(part: int = 0, parts: int = 1) -> None:
+def use_everything(part=0, parts=1):
     """Call all that has kernels, or one of so many parts of it."""
     small_tasks = {"scheduler": "synchronous", "daskclust.task-seconds": 0}
     with dask.config.set(small_tasks), tempfile.TemporaryDirectory() as folder:
@@ -32,32 +28,23 @@ def use_everything(part: int = 0, parts: int = 1) -> None:
             use()
 
 
-def _uses(folder: Path) -> Iterator[Callable[[], None]]:
+def _uses(folder):
     """Yield functions, those of float32 and float64 in turn: they have few kernels in common."""
-    dtypes = np.float32, np.float64
-    for dimensions, dtype in itertools.product((3, 2, 1), dtypes):
+    for dimensions, dtype in itertools.product((3, 2, 1), systems.DTYPES):
         yield partial(_use_points, dimensions, dtype)
-    for use, dtype in itertools.product((_use_hierarchies, _use_halos, _use_wide_space), dtypes):
+    for use, dtype in itertools.product((_use_cells, _use_halos), systems.DTYPES):
         yield partial(use, dtype)
-    for system in systems.SYSTEMS.values():
-        yield partial(_use_system, system)
-    yield _use_calorimeter
+    for use in systems.uses(systems.SYSTEMS):
+        yield partial(_use_run, *use)
     yield partial(_use_pixels, folder)
 
 
-def _use_system(system: systems.System) -> None:
-    for fitted in systems.run_all(system, np.asarray):
+def _use_run(name, run, dtype):
+    for fitted in systems.run_one(systems.SYSTEMS[name], run, dtype, np.asarray):
         dask.compute([value for name, value in vars(fitted).items() if name.endswith("_")])
 
 
-def _use_wide_space(dtype: Any) -> None:
-    """Cluster points with more than three coordinates by density."""
-    X = np.random.default_rng(0).uniform(0, 2, (_POINTS, 5)).astype(dtype)
-    for weight in (None, np.ones(len(X), dtype)):
-        DBSCAN(0.4, min_samples=3).fit(X, sample_weight=weight)
-
-
-def _use_points(dimensions: int, dtype: Any) -> None:
+def _use_points(dimensions, dtype):
     """Cluster points that are scattered, many of them equal, or far apart, in memory and in chunks."""
     scattered = np.random.default_rng(0).uniform(0, 8, (_POINTS, dimensions)).astype(dtype)
     for X in (scattered, np.repeat(scattered[:100], 80, axis=0), 1e4 * scattered):
@@ -68,27 +55,27 @@ def _use_points(dimensions: int, dtype: Any) -> None:
             _use_density(X, _in_chunks, partition)
 
 
-def _in_chunks(array: Any) -> Any:
+def _in_chunks(array):
     return da.from_array(array, chunks=(len(array) // 8, *array.shape[1:]))
 
 
-def _use_clue(X: Any, give: Callable[[Any], Any], partition: str) -> None:
+def _use_clue(X, give, partition):
     """Cluster by CLUE, alone and in layers or events, with each kernel of the density and each reach."""
     layer, weight = np.arange(len(X)) // 150, np.ones(len(X), X.dtype)
-    kernels = [("flat", 1.0), ("flat", 0.5), ("gaussian", 1.0), ("exponential", 1.0)]  # with the weight of neighbours
-    if give is not np.asarray:
-        del kernels[1:]
+    ways = [{"delta_c": delta} for delta in (0.5, 0.8, 2.0)]
+    if give is np.asarray:
+        ways += [{"neighbor_weight": 0.5}, {"kernel": "gaussian"}, {"kernel": "exponential"}]
     for columns in ({}, {"layer": layer, "sample_weight": weight}, {"event": layer}):
         rhoc = give(weight) if "event" in columns else 2.0
         given = {name: give(values) for name, values in columns.items()}
-        for (kernel, share), delta, wrap in itertools.product(kernels, (0.5, 0.8, 2.0), (None, {0: 8e4})):
-            clue = CLUE(0.5, rhoc, delta_c=delta, kernel=kernel, neighbor_weight=share, wrap=wrap)
+        for way, wrap in itertools.product(ways, (None, {0: 8e4})):
+            clue = CLUE(0.5, rhoc, **{"delta_c": 0.8, "neighbor_weight": 1.0, **way}, wrap=wrap)
             clue.fit(give(X), **given, partition=partition)
             again = clue.rethreshold(rhoc=1.0)
             dask.compute(clue.labels_, clue.density_, clue.delta_, clue.nearest_higher_, again.labels_)
 
 
-def _use_density(X: Any, give: Callable[[Any], Any], partition: str) -> None:
+def _use_density(X, give, partition):
     """Cluster by DBSCAN and friends-of-friends, in open and in periodic space."""
     weight = give(np.ones(len(X), X.dtype))
     for boxsize in (None, 8e4):
@@ -99,30 +86,30 @@ def _use_density(X: Any, give: Callable[[Any], Any], partition: str) -> None:
             dask.compute(found.labels_, found.core_sample_indices_)
 
 
-def _use_hierarchies(dtype: Any) -> None:
-    """Cluster cells with and without apriori clusters, and cut the trees."""
+def _use_cells(dtype):
+    """Cluster points in five dimensions: hierarchies with and without apriori clusters, their cuts, and by density."""
     X = np.random.default_rng(0).normal(size=(_POINTS, 5)).astype(dtype)
-    for rows, threshold, apriori in itertools.product((X, np.repeat(X, 2, axis=0)), (1.0, 0.1), (None, 10)):
-        fitted = MahalanobisHCA(threshold).fit(rows, apriori=apriori)
+    for threshold, apriori in itertools.product((1.0, 0.1), (None, 10)):
+        fitted = MahalanobisHCA(threshold).fit(np.repeat(X, 2, axis=0), apriori=apriori)
         cuts = fitted.labels(n_clusters=3), fitted.labels(height=1.0, min_size=5), fitted.point_heights_
         dask.compute(cuts)
     MahalanobisHCA(0.1, distance="full").fit(X)
+    DBSCAN(1.0, min_samples=3).fit(X)
 
 
-def _use_calorimeter() -> None:
-    event = datasets.hgcal_event(3, 10, rng=0)
-    for each in (event, event.chunk()):
-        cluster_table(ClustAccessor(each).clue(2.0, 0.3, delta_c=2.0, delta_o=3.0)).compute()
+def _use_halos(dtype):
+    box = datasets.cosmology_box(2000, rng=0).astype(dtype)
+    for each, boxsize in itertools.product((box, box.chunk()), (None, box.attrs["boxsize"])):
+        halo_table(ClustAccessor(each.assign_attrs(boxsize=boxsize)).fof(0.1)).compute()
 
 
-def _use_pixels(folder: Path) -> None:
+def _use_pixels(folder):
     """Write and read raw hits, build events of them at once and as a stream, and make tables."""
     file = folder / "hits.tpx3"
     hits = datasets.timepix(_POINTS, rng=0, chips=4)
     io.write_tpx3(hits, file)
     variants = "local", "global", "static"
-    layouts: tuple[Literal["chips", "quad"], ...] = "chips", "quad"
-    for layout, chunks, variant in itertools.product(layouts, (None, 100), variants):
+    for layout, chunks, variant in itertools.product(("chips", "quad"), (None, 100), variants):
         read = io.open_tpx3(file, layout=layout, chunks=chunks)
         cluster_table(ClustAccessor(read).events(200.0, variant=variant, min_hits=2)).compute()
     dask.compute(io.open_tpx3_triggers(file).variables)
@@ -142,9 +129,3 @@ def _use_pixels(folder: Path) -> None:
             builder.fit({**columns, "x": x}), builder.fit({**columns, "x": x, "chip": one_chip})
         list(EventStream([file.read_bytes()], builder, reader=io.WordReader(trigger=1)))
         list(EventStream([hits], builder))
-
-
-def _use_halos(dtype: Any) -> None:
-    box = datasets.cosmology_box(2000, rng=0).astype(dtype)
-    for each, boxsize in itertools.product((box, box.chunk()), (None, box.attrs["boxsize"])):
-        halo_table(ClustAccessor(each.assign_attrs(boxsize=boxsize)).fof(0.1)).compute()

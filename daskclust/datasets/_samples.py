@@ -142,11 +142,6 @@ def _download(file: PublicFile, path: Path, remedy: str) -> Path:
             f"{path.name} could not be downloaded from {url} ({type(error).__name__}); "
             f"try again with a network, or download it elsewhere and {remedy}"
         ) from error
-    except ValueError as error:
-        raise ValueError(
-            f"what {url} gives has another sha256 than {sha256}: it is damaged or another version; try again later, "
-            f"or {remedy}"
-        ) from error
     return path
 
 

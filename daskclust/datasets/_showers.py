@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from daskclust.core.merge.labels import NOISE
 
@@ -123,30 +124,20 @@ def sum_in_cells(deposits: Deposits, cell_size: float, threshold: float) -> dict
 
 def _main_source(cell: Int, deposits: Deposits) -> Int:
     """Return the source that gave most of its energy to each cell."""
-    # Pairs of cell and source, in order; NOISE is -1, so sources are shifted by one.
-    n_sources = int(deposits.source.max(initial=0)) + 2
-    pair, member = np.unique(cell * n_sources + deposits.source + 1, return_inverse=True)
-    share = np.bincount(member, weights=deposits.energy, minlength=len(pair))
-    # lexsort is stable: of equal shares the smaller source stays first.
-    by_share = pair[np.lexsort((-share, pair // n_sources))]
-    _, first = np.unique(by_share // n_sources, return_index=True)
-    truth: Int = by_share[first] % n_sources - 1
-    return truth
+    given = pd.DataFrame({"cell": cell, "source": deposits.source, "energy": deposits.energy})
+    shares = given.groupby(["cell", "source"], as_index=False).sum()
+    shares = shares.sort_values(["cell", "energy"], ascending=[True, False])  # of equal ones the smaller source first
+    return np.asarray(shares.drop_duplicates("cell")["source"])
 
 
 def _hexagons(x: Float, y: Float) -> tuple[Int, Int]:
     """Return column and row of the hexagon around each point, where centres have distance 1.
 
-    The centre of (column, row) is (column + row / 2, row * sqrt(3) / 2). Of the three axial coordinates, which sum to
-    zero, the one that rounding changed most is computed from the others.
+    The centre of (column, row) is (column + row / 2, row * sqrt(3) / 2): the nearest one is in the row above or below.
     """
-    row = y / np.sqrt(0.75)
-    column = x - row / 2
-    third = -row - column
-    whole = [np.round(v) for v in (column, row, third)]
-    error = [np.abs(w - v) for w, v in zip(whole, (column, row, third), strict=True)]
-    worst_column = (error[0] > error[1]) & (error[0] > error[2])
-    worst_row = ~worst_column & (error[1] > error[2])
-    column = np.where(worst_column, -whole[1] - whole[2], whole[0])
-    row = np.where(worst_row, -column - whole[2], whole[1])
-    return column.astype(np.int64), row.astype(np.int64)
+    place = y / np.sqrt(0.75)
+    row = np.floor(place) + np.array([[0], [1]])
+    column = np.round(x - row / 2)
+    nearest = ((x - column - row / 2) ** 2 + 0.75 * (place - row) ** 2).argmin(axis=0)[None]
+    column, row = (np.take_along_axis(each, nearest, axis=0)[0].astype(np.int64) for each in (column, row))
+    return column, row

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import os
 import platform
 import threading
@@ -43,20 +42,11 @@ def compile_kernels(systems: str | Sequence[str] = "all", *, cuda: bool = False)
     ValueError, ImportError
         For unknown systems; where CuPy is missing, with `cuda`.
     """
-    for use in _uses(checked_systems(systems)):
+    for use in registry.uses(checked_systems(systems)):
         _compile_for(use, cuda=cuda)
 
 
-Use = tuple[str, registry.Run, str]  # system, run, dtype
-
-
-def _uses(systems: Sequence[str]) -> list[Use]:
-    """Return what kernels are compiled for; neighbours in the list have few kernels in common."""
-    of_each = [itertools.product([name], registry.SYSTEMS[name].runs, registry.DTYPES) for name in systems]
-    return list(itertools.chain(*of_each))
-
-
-def _compile_for(use: Use, *, cuda: bool) -> int:
+def _compile_for(use: tuple[str, registry.Run, str], *, cuda: bool) -> int:
     """Run a system on a few points; return how many kernels that compiled here."""
     import dask
 
@@ -76,7 +66,7 @@ def compile_on(
 
     `report` is called with the number of uses of systems that are done, and that of all.
     """
-    uses, hosts = _uses(systems), defaultdict(list)
+    uses, hosts = registry.uses(systems), defaultdict(list)
     for address in client.nthreads():
         hosts[get_address_host(address)].append(address)
     futures: list[Any] = []

@@ -18,12 +18,12 @@ from daskclust import systems
 from laws.registry import results_of
 
 dask.config.set(scheduler="synchronous")
-for name, system in systems.SYSTEMS.items():
-    for number, fitted in enumerate(systems.run_all(system, np.asarray, 600)):
+for use, (name, run, dtype) in enumerate(systems.uses(systems.SYSTEMS)):
+    for number, fitted in enumerate(systems.run_one(systems.SYSTEMS[name], run, dtype, np.asarray, 600)):
         for result in sorted(results_of(fitted)):
             value = np.asarray(dask.compute(getattr(fitted, result))[0])
             content = value.tobytes() if value.dtype != object else repr(value).encode()
-            print(name, number, result, value.dtype, value.shape, hashlib.sha256(content).hexdigest())
+            print(name, use, number, result, value.dtype, value.shape, hashlib.sha256(content).hexdigest())
 print("numba" in sys.modules, file=sys.stderr)
 """
 LEVELS = [level for level in shipped.levels_here() if (shipped.FOLDER / f"{level}.so").exists()]
