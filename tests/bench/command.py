@@ -1,9 +1,10 @@
 """The command ``python tests/bench``: what is timed on which points, and where the report goes."""
 
 import argparse
+import json
 from pathlib import Path
 
-from bench.report import markdown, write_report
+from bench.report import markdown
 from bench.runner import SYSTEMS, bench, bench_all, options_of
 from bench.stream import bench_stream
 
@@ -33,7 +34,7 @@ def main(arguments=None):
     else:
         report = bench(system, options_of(system, given))
     for path in outputs:
-        write_report(report, path)
+        path.write_text((json.dumps(report, indent=1) if path.suffix == ".json" else markdown(report)) + "\n")
     print(markdown(report))
 
 

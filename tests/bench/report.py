@@ -1,6 +1,4 @@
-"""Reports of benchmarks as Markdown and JSON."""
-
-import json
+"""Reports of benchmarks as Markdown."""
 
 # columns of runs: what a run calls it, the heading, and how it is written; of a dict a column for each of its keys
 _COLUMNS = {
@@ -24,11 +22,6 @@ _COLUMNS = {
     "of_roofline": ("of roofline", "{:.2%}"),
 }
 _OF_PEERS = ("program", "points of", "points", "threads", "its time (ms)", "ours (ms)", "times ours", "same answer")
-
-
-def write_report(report, path):
-    """Write a report to a file: ``.json`` has all of it, ``.md`` its tables."""
-    path.write_text((json.dumps(report, indent=1) if path.suffix == ".json" else markdown(report)) + "\n")
 
 
 def markdown(report):

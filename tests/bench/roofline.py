@@ -24,7 +24,6 @@ _COPIED = {"cpu": 1 << 28, "cuda": 1 << 30}  # bytes of each of two arrays: larg
 _POINTS = 1 << 18
 _ROUNDS = {"cpu": 1 << 8, "cuda": 1 << 14}
 _REPEATS = 5
-_SAMPLE = 200_000
 
 
 class Work(NamedTuple):
@@ -117,7 +116,7 @@ def hca_work(n, d):
     return Work(4 * n * d + 32 * (n - 1), 6 * d * (n - 1) + d * (d + 1) * n)
 
 
-def count_neighbours(X, radius, *, sample=_SAMPLE):
+def count_neighbours(X, radius, *, sample=200_000):
     """Count the neighbours of each point at a distance up to `radius`; of many points, of a `sample` of them."""
     asked = X if len(X) <= sample else np.random.default_rng(0).choice(X, sample, replace=False)
     tree = cKDTree(X, compact_nodes=False, balanced_tree=False)  # others take longer to make than they save

@@ -20,6 +20,7 @@ from daskclust.properties import cluster_table
 
 _TEMPLATE = 0.4  # s of hits that are sent again and again
 _STEPS = 40  # pieces in which the template is sent
+_COUNTED = ("hits_in", "hits_out", "clusters", "late_hits", "largest_backlog")
 _COLUMNS = ("size", "tot", "x", "y", "length")
 _LOW, _HIGH = np.uint64(0x3FFF), np.uint64(0xFFFF)  # bits 30 to 43 and 0 to 15 of a word: its time in 25 ns
 
@@ -45,13 +46,12 @@ def bench_stream(rate=10e6, seconds=60.0, *, buffer=1 << 20):
             equal = equal and _same_rows(found, table, rows, period)
             rows += found.sizes["cluster"]
         took = clock.seconds
-    counted = ("hits_in", "hits_out", "clusters", "late_hits", "largest_backlog")
     parameters = {"rate": rate, "seconds": seconds, "kind": "gamma", "dt_max": DT_MAX, "disorder": DISORDER}
     return {
         "system": "stream",
         "parameters": {**parameters, "buffer": buffer},
         "machine": describe(),
-        **{name: getattr(stream.counters, name) for name in counted},
+        **{name: getattr(stream.counters, name) for name in _COUNTED},
         "hits_sent": hits * repeats,
         "seconds": took,
         "seconds_compiling": clock.compiling,

@@ -13,10 +13,7 @@ from bench import runner
 from bench.command import main
 from bench.report import markdown
 from bench.runner import SYSTEMS, bench, options_of
-from daskclust import CLUE, DBSCAN, EventBuilder, FriendsOfFriends, MahalanobisHCA
-from daskclust.datasets import apriori_gaussians, calorimeter, cosmology_box, cytometry, timepix
 
-MOST = numba.config.NUMBA_NUM_THREADS
 SMALL = {
     "clue": {"sizes": (2000, 4000)},
     "events": {"sizes": (3000,), "kinds": ("gamma", "lead")},
@@ -30,64 +27,30 @@ def small(name, **given):
     return bench(name, options_of(name, {"repeats": 1, "threads": (1,), **SMALL[name], **given}))
 
 
-def columns(ds, names):
-    return np.stack([ds[name].values for name in names], axis=1)
-
-
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_every_run_has_figures_a_floor_and_a_line(name):
     before, given = numba.get_num_threads(), SMALL[name]
-    report = small(name)
+    report = small(name, threads=(1, 0, 1))  # of each number one run
     assert numba.get_num_threads() == before
-    for run in report["runs"]:
+    kinds = given.get("kinds", SYSTEMS[name].kinds)
+    amounts = [n for kind in kinds for n in (given["groups"] if kind == "apriori" else given["sizes"])]
+    of_each = [int(np.prod(n)) for n in amounts for _ in given.get("min_samples", (2,))]
+    numbers = sorted({1, before})
+    assert [run["points"] for run in report["runs"]] == np.repeat(of_each, len(numbers)).tolist()
+    for run, first in zip(report["runs"], np.repeat(report["runs"][:: len(numbers)], len(numbers)), strict=True):
         assert sum(run["kernels_ms"].values()) > 0
         assert sum(run.get("steps_ms", run["kernels_ms"]).values()) == pytest.approx(sum(run["kernels_ms"].values()))
         results = {"clue": 25, "hca": 31}.get(name, 8)
         assert run["peak_bytes_per_hit" if name == "events" else "peak_bytes_per_point"] > results
         assert 0 < run["of_roofline"] < 1
-    kinds = given.get("kinds", SYSTEMS[name].kinds)
-    amounts = [n for kind in kinds for n in (given["groups"] if kind == "apriori" else given["sizes"])]
-    of_each = [n for n in amounts for _ in given.get("min_samples", (2,))]
-    assert [run["points"] for run in report["runs"]] == [int(np.prod(n)) for n in of_each]
+        found = "last_height" if name == "hca" else "clusters"
+        assert run[found] == first[found] > 0
     json.dumps(report)
     of_runs, *_, ceilings = markdown(report).split("\n\n")
     head, rule, *rows = of_runs.splitlines()
     assert len(rows) == len(report["runs"])
     assert len({line.count("|") for line in (head, rule, *rows)}) == 1
     assert ceilings.startswith("Ceilings of this machine: ")
-
-
-def test_clusters_are_those_of_the_estimators():
-    def found(name, which="clusters"):
-        return [run[which] for run in small(name)["runs"]]
-
-    assert found("events") == [
-        EventBuilder(200.0).fit(timepix(3000, kind=kind, rng=0)).n_clusters_ for kind in ("gamma", "lead")
-    ]
-    box = columns(cosmology_box(1000, rng=0), "xyz")
-    assert found("fof")[0] == FriendsOfFriends(0.168).fit(box).n_clusters_
-    fits = [DBSCAN(0.168, min_samples=least).fit(box) for least in (2, 5)]
-    assert found("dbscan")[:2] == [fit.n_clusters_ for fit in fits]
-    assert found("dbscan", "noise")[:2] == [(fit.labels_ < 0).sum() for fit in fits]
-    points = calorimeter(100, 40, rng=0)
-    clue = CLUE(3.0, 8.0, delta_c=5.0, delta_o=5.0)
-    options = {"layer": points["layer"].values, "sample_weight": points["energy"].values}
-    assert found("clue")[1] == clue.fit(columns(points, "xy"), **options).n_clusters_
-    cells, groups = cytometry(400, 14, rng=0)["X"].values, apriori_gaussians(3, 100, channels=20, rng=0)
-    heights = found("hca", "last_height")
-    assert heights[3] == MahalanobisHCA(0.5).fit(cells).linkage_[-1, 2]
-    assert heights[4] == MahalanobisHCA(100).fit(groups["X"].values, apriori=groups["apriori"].values).linkage_[-1, 2]
-
-
-@pytest.mark.parametrize("name", SYSTEMS)
-def test_threads_give_the_same(name):
-    runs = small(name, threads=(1, 0, 1))["runs"]
-    figure = "last_height" if name == "hca" else "clusters"
-    numbers = [run["lanes" if name == "events" else "threads"] for run in runs]
-    each = len({1, MOST})
-    assert numbers == sorted({1, MOST}) * (len(runs) // each)
-    for k in range(0, len(runs), each):
-        assert len({run[figure] for run in runs[k : k + each]}) == 1
 
 
 # --------------------------------------------------------------------------------------------------------------- device
@@ -160,17 +123,6 @@ def test_all(tmp_path, capsys):
         assert all(run["points"] <= 600 for run in part["runs"])
         assert all(run["agrees"] for run in part["peers"]["timed"])
     assert capsys.readouterr().out == files[1].read_text() == f"{markdown(report)}\n"
-
-
-def test_options_reach_the_benchmark(monkeypatch):
-    asked = []
-    monkeypatch.setattr("bench.command.bench", lambda *call: asked.append(call) or {"runs": [{}]})
-    main(["hca"])
-    main(["hca", "--groups", "2x50,3x40", "--threads", "1,2", "--sizes", "2e2", "--repeats", "2", "--peers"])
-    (_, usual), (name, given) = asked
-    assert usual == options_of("hca", {})
-    assert (name, given.sizes, given.groups, given.threads) == ("hca", (200,), ((2, 50), (3, 40)), (1, 2))
-    assert (given.repeats, given.peers, given.kinds) == (2, True, SYSTEMS["hca"].kinds)
 
 
 @pytest.mark.parametrize(

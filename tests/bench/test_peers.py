@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from types import SimpleNamespace
 
 import numba
@@ -52,11 +51,3 @@ def test_slow_programs_are_given_fewer_points(monkeypatch):
     runs, _ = timed("dbscan", 200, 300, 400, kinds=["cosmo"])
     assert [(run["points"], run["asked"]) for run in runs] == [(200, 200), (250, 400)]
     assert "| 250 (of 400) |" in peer_tables({"timed": runs, "missing": []})[0]
-
-
-def test_what_is_not_installed_is_named(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    runs, missing = timed("hca", 100)
-    assert runs == []
-    (text,) = peer_tables({"timed": [], "missing": missing})
-    assert all(peer.name in text for peer in peers.PEERS["hca"])

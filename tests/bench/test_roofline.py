@@ -33,12 +33,6 @@ def test_ceilings_count_what_was_done(monkeypatch):
     }
 
 
-def test_what_is_copied_arrives():
-    source, target = np.arange(1001, dtype=np.float32), np.zeros(1001, np.float32)
-    roofline.copy_in_threads(source, target)
-    np.testing.assert_array_equal(source, target)
-
-
 def test_every_operation_is_done():
     """Against the twelve chains, one after the other."""
     rounds, n = 5, 20
