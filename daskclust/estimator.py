@@ -47,8 +47,8 @@ class Estimator:
 
     def fit_predict(self, X: Any, y: Any = None, **columns: Any) -> Any:
         """Return the labels of ``fit(X, **columns)``."""
-        fitted: Any = self.fit(X, **columns)
-        return fitted.labels_
+        estimator: Any = self
+        return estimator.fit(X, **columns).labels_
 
     def __repr__(self) -> str:
         given = self.get_params().items()

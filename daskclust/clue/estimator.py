@@ -261,8 +261,12 @@ class CLUE(Estimator):
         return self
 
     def _keep(self, results: dict[str, Any]) -> None:
-        for name, values in results.items():
-            setattr(self, f"{name}_", values if name == "n_clusters" else nest(values, self._nesting))
+        self.labels_ = nest(results["labels"], self._nesting)
+        self.density_ = nest(results["density"], self._nesting)
+        self.delta_ = nest(results["delta"], self._nesting)
+        self.nearest_higher_ = nest(results["nearest_higher"], self._nesting)
+        self.is_seed_ = nest(results["is_seed"], self._nesting)
+        self.n_clusters_ = results["n_clusters"]
 
     def _plan(self, axes: tuple[Any, ...], dtype: Any = np.float64) -> CluePlan:
         """Check the parameters and return the plan."""
