@@ -1,6 +1,6 @@
 """DBSCAN (Ester et al. 1996) and friends-of-friends: what they compute, and where.
 
-The algorithm, of n points and all of their pairs. `DBSCAN` gives the same, in time O(n log n) in up to three dimensions:
+The algorithm, of n points and all of their pairs. `DBSCAN` gives the same, in O(n log n) in up to three dimensions:
 
 >>> import numpy as np
 >>> from daskclust import DBSCAN
