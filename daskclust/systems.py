@@ -127,7 +127,7 @@ SYSTEMS: dict[str, System] = {
             "Friends-of-friends",
             "daskclust.dbscan.estimator:FriendsOfFriends",
             tuple(Run({"linking_length": 0.4, "boxsize": boxsize}, d) for d, boxsize in _SPACES),
-            "daskclust.app.systems._density:FriendsOfFriends",
+            "daskclust.app.systems._density:Fof",
             ("space",),
         ),
         System(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from daskclust.app.selection import Clusters, Selection
+from daskclust.app.selection import ChosenClusters, Selection
 from daskclust.app.state import Outcome, State
 from daskclust.core.data.quote import argument
 
@@ -43,7 +43,7 @@ def _selection(state: State, selection: Selection, origin: Outcome) -> list[str]
         expressions = ground.expressions(source)
     else:
         expressions = {name: system.expression(name, source) for name in selection.needs}
-    if isinstance(selection, Clusters) and selection.by is not None:
+    if isinstance(selection, ChosenClusters) and selection.by is not None:
         lines += system.table_lines(source, "rows")
     dim = state.present.result["label"].dims[0]
     return [*lines, *selection.lines(expressions), f"chosen = result.isel({argument(dim, 'inside')})"]

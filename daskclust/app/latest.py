@@ -1,4 +1,4 @@
-"""Work in another thread of which only the newest wish counts, so that a quick hand never makes a queue.
+"""Work in another thread that runs only the latest request: requests that come meanwhile never make a queue.
 
 There is one thread for all explorers of the process: each step is parallel in itself.
 """

@@ -13,7 +13,7 @@ from daskclust.app.look import DARK, LIGHT, LOOKS, Look
 from daskclust.app.page.address import Address, written
 from daskclust.app.page.board import Panel
 from daskclust.app.page.design import styled
-from daskclust.app.selection import Box, Lasso, Selection
+from daskclust.app.selection import ChosenBox, Lasso, Selection
 from daskclust.app.slices import Slice
 from daskclust.app.state import State
 from daskclust.app.systems import SYSTEMS, Decision, Hierarchy
@@ -26,7 +26,7 @@ from daskclust.app.views.decision import DecisionPlot
 from daskclust.app.views.dendrogram import Dendrogram
 from daskclust.app.views.histogram import Histogram
 from daskclust.app.views.picture import Picture
-from daskclust.app.views.table import Table
+from daskclust.app.views.table import TableView
 from daskclust.app.widgets import BESIDE, Control, Keys, Player, labelled
 from daskclust.core.data.quote import in_html
 
@@ -132,7 +132,7 @@ class Explorer(Live):
         ground = [] if kind is None else [kind(state, self._on_choice, self._ask, self._on_drag)]
         second = state.system.side_axes
         others = [] if second is None else [Picture(state, second, self._on_picture, self._ask, titled=False)]
-        table = Table(self._on_rows)
+        table = TableView(self._on_rows)
         known = state.present.table
         columns = ["size", *[name for name in ("energy", "mass", "tot", "rms") if name in known][:1]]
         # what is compared has the room of histograms
@@ -247,7 +247,7 @@ class Explorer(Live):
     def _on_picture(self, selection: Selection | None) -> None:
         """Choose what is drawn around, of the slice that is seen."""
         slices = self.state.slices
-        if slices is not None and self._slice is not None and isinstance(selection, Box | Lasso):
+        if slices is not None and self._slice is not None and isinstance(selection, ChosenBox | Lasso):
             selection = replace(selection, within=slices.range(self._slice, self.state.present.columns))
         self._on_choice(selection)
 

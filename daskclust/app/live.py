@@ -14,12 +14,12 @@ import panel as pn
 from panel.viewable import Viewer
 
 from daskclust.app.latest import Latest, Show, later_in
-from daskclust.app.long import LONG, MINUTES, Job, Long, dim
+from daskclust.app.long import LONG, MINUTES, Long, LongJob, dim
 from daskclust.app.look import LIGHT
 from daskclust.app.page.board import Board
 from daskclust.app.selection import Selection
 from daskclust.app.state import Outcome, Request, State, computed, prepared
-from daskclust.app.systems import SYSTEMS, System, Work
+from daskclust.app.systems import SYSTEMS, ExplorerSystem, Workload
 from daskclust.app.views._scene import Scene, View
 from daskclust.core.data.quote import in_html
 from daskclust.core.device.machine_code.compiling import Clock, Compiling, listening
@@ -34,7 +34,7 @@ class Live(Viewer):
 
     _panel: Any  # the page
     _chooser: Any  # of the system
-    _built: System  # whose views there are
+    _built: ExplorerSystem  # whose views there are
 
     def __init__(self, state: State) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -128,18 +128,18 @@ class Live(Viewer):
         shows = {view: pictures.get(view) or view.prepare(scene, settings[view]) for view in changed}
         yield functools.partial(self._show, scene, picked, shows, keys)
 
-    def _job(self, wish: Request | str, before: Request) -> Job:
+    def _job(self, wish: Request | str, before: Request) -> LongJob:
         """Return how to do what is wanted in another process."""
         if isinstance(wish, str):
             kind = SYSTEMS[wish]
-            work = Work(kind.seconds_to_begin(self.state.ds))
-            return Job(wish, work, kind.title, "Back", prepared, (wish,))
+            work = Workload(kind.seconds_to_begin(self.state.ds))
+            return LongJob(wish, work, kind.title, "Back", prepared, (wish,))
         work = wish.system.seconds(wish.values)
         new = {name: value for name, value in wish.values.items() if before.values.get(name) != value}
         words = ", ".join(f"{name} = {_number(value)}" for name, value in new.items())
         is_one = len(new) == 1 and wish.system is before.system
         back = f"Back to {_number(before.values[next(iter(new))])}" if is_one else "Back"
-        return Job(wish, work, words, back, computed, (wish.system, wish.values))
+        return LongJob(wish, work, words, back, computed, (wish.system, wish.values))
 
     def _key(self, view: View, scene: Scene, setting: Hashable) -> Hashable:
         """Return what tells whether a view must be shown anew."""
@@ -169,7 +169,7 @@ class Live(Viewer):
         self._say("working …")
         pn.io.push_notebook(self._panel)  # nothing else tells a notebook of what is done to figures
 
-    def _taken(self, system: System) -> None:
+    def _taken(self, system: ExplorerSystem) -> None:
         """Take over what the process has computed."""
         self.state.take(system)
         self._ask()

@@ -16,7 +16,7 @@ import panel as pn
 
 from daskclust.app.latest import Later, Show
 from daskclust.app.process import Process, StoppedError
-from daskclust.app.systems import Work
+from daskclust.app.systems import Workload
 from daskclust.app.widgets import labelled
 from daskclust.core.data.quote import in_html
 from daskclust.core.device.machine_code.compiling import Compiling
@@ -34,11 +34,11 @@ _BOX = {
 _FORMER = ":host(.former) { opacity: 0.5; transition: opacity 0.2s }"  # pictures of former values
 
 
-class Job(NamedTuple):
+class LongJob(NamedTuple):
     """What is to be done: `function` of the data and `arguments`, for a wish; and what is said of it."""
 
     wish: Any
-    work: Work
+    work: Workload
     words: str
     back: str  # where the user can go back to
     function: Callable[..., Any]
@@ -62,7 +62,7 @@ class Long:
         begun: Show,
         tell: Callable[[Compiling], None],
     ) -> None:
-        self.job: Job | None = None
+        self.job: LongJob | None = None
         self.is_running, self.began = False, 0.0
         self._later, self._done, self._fail, self._tell = later, done, fail, tell
         self._ds, self._process = ds, Process(ds)
@@ -74,7 +74,7 @@ class Long:
         self.panel = pn.Row(self._words, self._run, self._cancel, visible=False, styles=_BOX, margin=0)
 
     # ---------------------------------------------------------------------------------------------------------- doing
-    def want(self, job: Job) -> None:
+    def want(self, job: LongJob) -> None:
         """Do a job, or ask whether to, unless it is the one that is under way."""
         if self.job is not None and self.job.wish == job.wish:
             return
@@ -112,7 +112,7 @@ class Long:
         else:
             threading.Thread(target=self._compute, args=(job, self._later), daemon=True).start()
 
-    def _compute(self, job: Job, later: Later) -> None:
+    def _compute(self, job: LongJob, later: Later) -> None:
         time.sleep(_PATIENCE)
         if self.job is not job:
             return
@@ -125,7 +125,7 @@ class Long:
         else:
             later(functools.partial(self._end, job, self._done, result))
 
-    def _end(self, job: Job, then: Callable[[Any], None], result: Any) -> None:
+    def _end(self, job: LongJob, then: Callable[[Any], None], result: Any) -> None:
         if self.job is job:
             self.job, self.is_running = None, False
             then(result)

@@ -120,7 +120,7 @@ def _bytes(path: Path) -> int:
 
 # --------------------------------------------------------------------------------------------------- larger than memory
 @dataclass(frozen=True, eq=False)
-class Part:
+class OpenedPart:
     """What a part is of: the whole, lazily, limits of variables within which its points are, and the whole's limits."""
 
     whole: xr.Dataset
@@ -157,7 +157,7 @@ def is_large(size: int) -> bool:
     return _WORKING * size > _SHARE * free_memory()
 
 
-def part_of(ds: xr.Dataset) -> tuple[xr.Dataset, Part | None]:
+def part_of(ds: xr.Dataset) -> tuple[xr.Dataset, OpenedPart | None]:
     """Return what is explored of a data set: itself, or in memory a part of one that is lazy and larger than memory.
 
     One pass over the variables by which the part is limited, and one over the chunks that have points of it.
@@ -178,7 +178,7 @@ def part_of(ds: xr.Dataset) -> tuple[xr.Dataset, Part | None]:
         apart |= (high < left) | (low > right)
     found = [_within(ds.isel({dim: slice(ends[k], ends[k + 1])}), inside, dim) for k in np.flatnonzero(~apart)]
     part = xr.concat(found, dim, data_vars="minimal", join="override")
-    return part, Part(ds, inside, among, part.sizes[dim])
+    return part, OpenedPart(ds, inside, among, part.sizes[dim])
 
 
 def _dim(ds: xr.Dataset) -> str:

@@ -28,7 +28,7 @@ def kinds(label: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
     return np.where(label < 0, _NOISE, label % _NOISE).astype(np.int8)
 
 
-class Cells(NamedTuple):
+class RasterCells(NamedTuple):
     """In which pixel of a picture each point is; it does not change with the clusters."""
 
     number: npt.NDArray[np.int64]
@@ -38,7 +38,7 @@ class Cells(NamedTuple):
     pixels: tuple[int, int]
 
     @classmethod
-    def of(cls, xy: tuple[Array, Array], ranges: Ranges, pixels: tuple[int, int]) -> Cells:
+    def of(cls, xy: tuple[Array, Array], ranges: Ranges, pixels: tuple[int, int]) -> RasterCells:
         """Return the pixels of points that are all within the ranges."""
         place = _places(xy, ranges, pixels)
         is_there = np.zeros(pixels[0] * pixels[1], np.bool_)
@@ -53,7 +53,7 @@ class Cells(NamedTuple):
 
 
 def paint(
-    cells: Cells,
+    cells: RasterCells,
     kind: npt.NDArray[np.int8],
     chosen: npt.NDArray[np.bool_] | None,
     *,

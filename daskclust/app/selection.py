@@ -51,7 +51,7 @@ class _Drawn:
 
 
 @dataclass(frozen=True)
-class Box(_Drawn):
+class ChosenBox(_Drawn):
     """Points within a rectangle, edges included."""
 
     x: tuple[float, float]
@@ -96,7 +96,7 @@ class Lasso(_Drawn):
             return inside
         lines = np.asarray(self.corners)
         (left, low), (right, high) = lines.min(axis=0).tolist(), lines.max(axis=0).tolist()
-        near = np.flatnonzero(Box(self.axes, (left, right), (low, high), within=self.within).mask(columns))
+        near = np.flatnonzero(ChosenBox(self.axes, (left, right), (low, high), within=self.within).mask(columns))
         inside[near] = Path(lines).contains_points(np.stack([x[near], y[near]], axis=1))
         return inside
 
@@ -111,7 +111,7 @@ class Lasso(_Drawn):
 
 
 @dataclass(frozen=True)
-class Clusters:
+class ChosenClusters:
     """Points of some clusters; `by` is the range of a column of their table, ``rows``, by which they were chosen."""
 
     numbers: tuple[int, ...]
@@ -176,12 +176,12 @@ class Moved:
         ]
 
 
-Selection = Box | Lasso | Clusters | Branches | Moved
+Selection = ChosenBox | Lasso | ChosenClusters | Branches | Moved
 
 
 def span_of(selection: Selection | None) -> tuple[float, float] | None:
     """Return the left and the right of a box or of a lasso, None of all else."""
-    return selection.span if isinstance(selection, Box | Lasso) else None
+    return selection.span if isinstance(selection, ChosenBox | Lasso) else None
 
 
 def corners(xs: Sequence[float], ys: Sequence[float], most: int = 400) -> tuple[tuple[float, float], ...]:

@@ -72,7 +72,7 @@ class Layers:
         return found[0]
 
 
-class Windows:
+class TimeWindows:
     """Windows of time that are equally long; the first begins at a multiple of its length."""
 
     name, column = "time", "toa"
@@ -152,7 +152,7 @@ class Windows:
         return self.at(int(place), length)
 
 
-Slices = Layers | Windows
+Slices = Layers | TimeWindows
 
 
 def slices_of(ds: xr.Dataset) -> Slices | None:
@@ -161,7 +161,7 @@ def slices_of(ds: xr.Dataset) -> Slices | None:
         return Layers(ds["layer"].values)
     if not is_timepix(ds) or not np.isfinite([ds["toa"].min(), ds["toa"].max()]).all():  # clustering tells of these
         return None
-    return Windows(ds["toa"].values, ds["toa"].attrs.get("units", "ns"))
+    return TimeWindows(ds["toa"].values, ds["toa"].attrs.get("units", "ns"))
 
 
 def _powers(low: float, high: float) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from daskclust.app.opening import part_of
 from daskclust.app.parameters import complete
 from daskclust.app.selection import Mask, Selection
 from daskclust.app.slices import slices_of
-from daskclust.app.systems import Ground, System, names_for, point_columns, system_for
+from daskclust.app.systems import ExplorerSystem, Ground, names_for, point_columns, system_for
 from daskclust.core.device.machine_code.compiling import Clock
 
 
@@ -28,7 +28,7 @@ from daskclust.core.device.machine_code.compiling import Clock
 class Request:
     """What is to be computed."""
 
-    system: System
+    system: ExplorerSystem
     values: Mapping[str, Any]
 
     def outcome(self) -> Outcome:
@@ -106,12 +106,12 @@ class Chosen(NamedTuple):
     origin: Outcome | None = None  # that was shown when points were chosen
 
 
-def prepared(ds: xr.Dataset, name: str) -> System:
+def prepared(ds: xr.Dataset, name: str) -> ExplorerSystem:
     """Return the system of a name; for another process."""
     return system_for(ds, name)
 
 
-def computed(ds: xr.Dataset, system: System, values: Mapping[str, Any]) -> System:
+def computed(ds: xr.Dataset, system: ExplorerSystem, values: Mapping[str, Any]) -> ExplorerSystem:
     """Return the system with what it keeps of a run; for another process."""
     system.ds = ds
     Request(system, values).outcome()
@@ -135,14 +135,14 @@ class State:
         self.source = source if self.part is None else (*source, *self.part.lines)
         self.slices = slices_of(self.ds)
         self.names = names_for(self.ds)
-        self._systems: dict[str, System] = {}
+        self._systems: dict[str, ExplorerSystem] = {}
         self._values: dict[str, dict[str, Any]] = {}
         self.chosen = Chosen()
         self.outcome: Outcome | None = None
         self.choose(system_for(self.ds, system), **parameters)
 
     # ---------------------------------------------------------------------------------------------------------- wishes
-    def choose(self, system: str | System, **parameters: Any) -> None:
+    def choose(self, system: str | ExplorerSystem, **parameters: Any) -> None:
         """Take another system; its parameters are as they were left."""
         name = system if isinstance(system, str) else system.name
         if not isinstance(system, str):
@@ -161,7 +161,7 @@ class State:
         """Return whether a system is prepared."""
         return name in self._systems
 
-    def take(self, system: System) -> None:
+    def take(self, system: ExplorerSystem) -> None:
         """Take over what another process has prepared or computed."""
         mine = self._systems.setdefault(system.name, system)
         mine.ds = self.ds

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from daskclust.clue.kernels import equal_points, formulas
 from daskclust.clue.kernels.box_tree import Members, make_tree, no_members, search_tree, sorted_group
-from daskclust.clue.kernels.equal_points import Places, find_places
+from daskclust.clue.kernels.equal_points import PointPlaces, find_places
 from daskclust.core.data.checks import check_count, check_extent
 from daskclust.core.device.arrays import Cuda, Host, device_of, fill, gather
 from daskclust.core.device.kernels import Body, Kernel
@@ -40,7 +40,7 @@ class Densities(NamedTuple):
     nearest: Any
 
 
-class Field(NamedTuple):
+class DensityField(NamedTuple):
     """Where a chunk's points lie."""
 
     grid: Grid
@@ -95,8 +95,8 @@ class ClueParameters(Plan):
         self,
         device: Host | Cuda,
         columns: dict[str, Any],
-        field: Field,
-        places: Places,
+        field: DensityField,
+        places: PointPlaces,
         rho: Any,
         delta: Any,
         nearest: Any,
@@ -147,7 +147,7 @@ class ClueParameters(Plan):
         device: Host | Cuda,
         n: int,
         cells: Cells,
-        field: Field,
+        field: DensityField,
         of_points: tuple[Any, Any, Any],
         members: Members | None,
         delta: Any,
@@ -181,7 +181,9 @@ class ClueParameters(Plan):
         return higher
 
     # ------------------------------------------------------------------------------------------------------ its steps
-    def _sort(self, device: Host | Cuda, chunk: Chunk, columns: dict[str, Any], order: Any) -> tuple[Cells, Field]:
+    def _sort(
+        self, device: Host | Cuda, chunk: Chunk, columns: dict[str, Any], order: Any
+    ) -> tuple[Cells, DensityField]:
         """Check the points and sort them into cells a little wider than dc.
 
         Cells depend on dc alone, so densities, down to the rounding of their sums, do not depend on thresholds.
@@ -198,7 +200,7 @@ class ClueParameters(Plan):
         grid = make_grid(low, high, tile, self.period, device.empty(0, np.int64), first_group)
         is_periodic, cycle = np.array(self.period) > 0, np.array(self.period)
         extent = np.where(is_periodic, [np.zeros(len(cycle)), cycle], [low, high])
-        return sort_into_cells(device, X, group, groups, grid, order), Field(grid, group, groups, extent)
+        return sort_into_cells(device, X, group, groups, grid, order), DensityField(grid, group, groups, extent)
 
     @property
     def _metric(self) -> dict[str, Body]:

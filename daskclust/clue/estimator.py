@@ -19,7 +19,7 @@ from daskclust.core.data.inputs import (
     LAYER,
     WEIGHT,
     Points,
-    beside,
+    aligned_column,
     joined_groups,
     on_device_of,
     split_points,
@@ -183,7 +183,7 @@ class CLUE(Estimator):
         columns |= _groups(coordinates, flat(layer, "layer", self._nesting), flat(event, "event", self._nesting))
         if sample_weight is not None:
             sample_weight = flat(sample_weight, "sample_weight", self._nesting)
-            columns["weight"] = beside(coordinates, "sample_weight", sample_weight, reals, coordinates.dtype)
+            columns["weight"] = aligned_column(coordinates, "sample_weight", sample_weight, reals, coordinates.dtype)
         if plan.rhoc is None:
             columns["rhoc"] = self._thresholds(coordinates, points, weight)
         self._lazy = lazily(plan, columns, partition)  # other thresholds may come
@@ -234,7 +234,7 @@ class CLUE(Estimator):
         density = plain("density", self.density_)
         columns = {"rhoc": self._rhoc_of} if plan.rhoc is None and rhoc is None else {}
         if plan.rhoc is None and rhoc is not None:
-            columns = {"rhoc": beside(density, "rhoc", self._in_unit_of_weights(rhoc), reals, density.dtype)}
+            columns = {"rhoc": aligned_column(density, "rhoc", self._in_unit_of_weights(rhoc), reals, density.dtype)}
         delta, nearest_higher = plain("delta", self.delta_), plain("nearest_higher", self.nearest_higher_)
         other._keep(_from_densities(plan, columns, density, delta, nearest_higher))
         other._rhoc_of = columns.get("rhoc")
@@ -299,7 +299,7 @@ class CLUE(Estimator):
             if rhoc not in points.columns:
                 raise ValueError(f"rhoc names the column {rhoc!r}; X has {sorted(points.columns)}")
             rhoc = points.columns[rhoc] if weight is ... else threshold_of(points, rhoc, weight)
-        self._rhoc_of = beside(coordinates, "rhoc", self._in_unit_of_weights(rhoc), reals, coordinates.dtype)
+        self._rhoc_of = aligned_column(coordinates, "rhoc", self._in_unit_of_weights(rhoc), reals, coordinates.dtype)
         return self._rhoc_of
 
     def _in_unit_of_weights(self, rhoc: Any) -> Any:
@@ -321,7 +321,9 @@ def _named(points: Points, names: tuple[str, ...]) -> Any:
 def _groups(X: Any, layer: Any, event: Any) -> dict[str, Any]:
     """Return the integer columns that say which points are in one group: those where layer and event are equal."""
     given = {"event": event, "layer": layer}
-    columns = {name: _narrowed(beside(X, name, values, groups)) for name, values in given.items() if values is not None}
+    columns = {
+        name: _narrowed(aligned_column(X, name, values, groups)) for name, values in given.items() if values is not None
+    }
     if len(columns) == 2:
         columns = {"layer": joined_groups(X, columns["event"], columns["layer"])}
     return dict(zip(["layer"], columns.values(), strict=False))

@@ -44,7 +44,7 @@ KINDS = {
 """What particles there are, by name."""
 
 
-class Shapes(NamedTuple):
+class PixelShapes(NamedTuple):
     """A library of shapes, one after the other."""
 
     start: Int  # (n_shapes + 1,): where the pixels of each shape begin
@@ -56,7 +56,7 @@ class Shapes(NamedTuple):
     height: Int
 
 
-def make_shapes(random: np.random.Generator, kind: Kind, n_shapes: int) -> Shapes:
+def make_shapes(random: np.random.Generator, kind: Kind, n_shapes: int) -> PixelShapes:
     """Draw a library of shapes, each connected by pixels that touch at a side or a corner."""
     core, is_large, fibre = _sizes(random, kind, n_shapes)
     core_shape = np.repeat(np.arange(n_shapes), core)
@@ -169,7 +169,7 @@ def _folded(place: Int) -> Int:
     return np.abs((place - _REACH) % (4 * _REACH) - 2 * _REACH) - _REACH
 
 
-def _library(columns: list[Array], size: Int) -> Shapes:
+def _library(columns: list[Array], size: Int) -> PixelShapes:
     """Return shapes of their first `size` different pixels, moved to 0."""
     shape, x, y, delay, light = columns
     n_shapes = len(size)
@@ -185,4 +185,4 @@ def _library(columns: list[Array], size: Int) -> Shapes:
     corner = [np.minimum.reduceat(axis[keep], start[:-1]) for axis in (x, y)]
     x, y = ((axis[keep] - low[shape]).astype(np.int16) for axis, low in zip((x, y), corner, strict=True))
     width, height = (np.maximum.reduceat(axis, start[:-1]).astype(np.int64) + 1 for axis in (x, y))
-    return Shapes(start, x, y, delay[keep].astype(np.float32), light[keep].astype(np.float32), width, height)
+    return PixelShapes(start, x, y, delay[keep].astype(np.float32), light[keep].astype(np.float32), width, height)

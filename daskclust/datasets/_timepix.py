@@ -14,7 +14,7 @@ from daskclust.core.data.checks import check_whole
 from daskclust.core.data.units import HITS
 
 from ._arguments import RNG, Int, given, not_negative
-from ._pixel_shapes import KINDS, Shapes, make_shapes
+from ._pixel_shapes import KINDS, PixelShapes, make_shapes
 
 Array = npt.NDArray[Any]
 Particle = Literal["gamma", "pion0", "pion45", "pion75", "lead"]
@@ -159,7 +159,7 @@ def _empty(n: int) -> _Hits:
     return _Hits(*(np.empty(n, dtype) for dtype in (np.uint16, np.uint16, np.int64, np.uint16, np.uint8, np.int64)))
 
 
-def _blocks(random: np.random.Generator, shapes: Shapes, times: _Times, chips: int, side: int) -> Iterator[_Hits]:
+def _blocks(random: np.random.Generator, shapes: PixelShapes, times: _Times, chips: int, side: int) -> Iterator[_Hits]:
     """Yield hits without end, in blocks that are ordered by time and follow each other.
 
     A block keeps its hits back from the time on when the next block's first particle may come.
@@ -181,7 +181,12 @@ def _blocks(random: np.random.Generator, shapes: Shapes, times: _Times, chips: i
 
 
 def _draw(
-    random: np.random.Generator, shapes: Shapes, when: npt.NDArray[np.float64], times: _Times, chips: int, side: int
+    random: np.random.Generator,
+    shapes: PixelShapes,
+    when: npt.NDArray[np.float64],
+    times: _Times,
+    chips: int,
+    side: int,
 ) -> _Hits:
     """Return the hits of particles that come at some times, particle after particle."""
     shape = random.integers(0, len(shapes.width), len(when))

@@ -99,7 +99,7 @@ class BlockSearch:
             device.run(links.link_row, self._rows, blocks, self.stop, self.limits, *held, parent, grain=256)
             return parent
         most = self._n // _POINTS_A_PAIR + 1
-        pairs = on_cuda.Pairs(device.empty((most, 4), np.int32), device.full(1, 0, np.int64))
+        pairs = on_cuda.CellPairs(device.empty((most, 4), np.int32), device.full(1, 0, np.int64))
         parts = on_cuda.PARTS if blocks.grid.highest[0] else 1 + blocks.grid.highest[1]
         args = blocks, self.stop, self.limits, self._held, parent, pairs
         device.run(on_cuda.link_part, parts * cells, cells, *args)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.space.equal_rows import Places
+from daskclust.core.space.equal_rows import RowPlaces
 from daskclust.core.space.grid import PAD
 from daskclust.dbscan.kernels.core_points import sum_weights
 
@@ -15,7 +15,7 @@ from daskclust.dbscan.kernels.core_points import sum_weights
 class PlaceSearch:
     """Points of which some are equal, on the host: `search` knows their places (see `BlockSearch`)."""
 
-    def __init__(self, search: Any, places: Places) -> None:
+    def __init__(self, search: Any, places: RowPlaces) -> None:
         self._search, self._places, self.n_cells, self.in_order = search, places, search.n_cells, False
         self._expand()
 

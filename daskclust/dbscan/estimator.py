@@ -9,7 +9,7 @@ import numpy as np
 
 from daskclust.core.data.checks import check_distance, check_points, check_positive, check_whole, raise_not_finite
 from daskclust.core.data.columns import plain, reals
-from daskclust.core.data.inputs import Points, beside, split_points
+from daskclust.core.data.inputs import Points, aligned_column, split_points
 from daskclust.core.data.nested import flat, nest
 from daskclust.core.run.engine import run, run_in_memory
 from daskclust.core.space.partition import Partition
@@ -26,7 +26,7 @@ class _DensityClusters(Estimator):
         columns, nesting = {"X": X}, points.nesting
         if sample_weight is not None:
             sample_weight = flat(sample_weight, "sample_weight", nesting)
-            columns["weight"] = beside(X, "sample_weight", sample_weight, reals, np.float64)
+            columns["weight"] = aligned_column(X, "sample_weight", sample_weight, reals, np.float64)
         if nesting is not None and nesting.counts is not None:
             results = _each_event(plan, columns, nesting.counts)
         else:

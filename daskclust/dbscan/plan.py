@@ -33,7 +33,7 @@ MOST_NEIGHBOURS = 2**31 - 1  # of a point: more than a chunk holds
 _MOST_AXES = 3  # that cells serve
 
 
-class Sets(NamedTuple):
+class LinkedSets(NamedTuple):
     """What a chunk knows before the merge, on the device of its points; all chunks' wait in memory for it."""
 
     ids: OwnIds  # of its own points
@@ -90,14 +90,14 @@ class DbscanPlan(Plan):
         search = self._search(device, chunk)
         return self._results(device, X, search, self._linked(device, chunk, search))
 
-    def local(self, chunk: Chunk, before: None = None) -> tuple[Sets, Fragments]:
+    def local(self, chunk: Chunk, before: None = None) -> tuple[LinkedSets, Fragments]:
         """Find core points and sets of them that are linked."""
         X = chunk.columns["X"]
         device = device_of(X)
         if len(X) == 0:
             empty, nothing = device.count_up(0), np.empty(0, np.int64)
             ids = OwnIds.of(empty)
-            none = Sets(ids, empty.astype(np.int32), empty.astype(np.bool_), empty.reshape(0, 2))
+            none = LinkedSets(ids, empty.astype(np.int32), empty.astype(np.bool_), empty.reshape(0, 2))
             return none, Fragments(nothing, nothing, nothing, nothing, np.empty((0, len(chunk.region))))
         search = self._search(device, chunk)
         return self._sets(device, chunk, search, self._linked(device, chunk, search))
@@ -115,14 +115,14 @@ class DbscanPlan(Plan):
         """Join sets that share points and number the clusters."""
         return merge_fragments(fragments, self.min_size)
 
-    def rows_in(self, local: Sets, rows: slice) -> Sets:
+    def rows_in(self, local: LinkedSets, rows: slice) -> LinkedSets:
         """Return what is known of some of the chunk's own points."""
         others = local.others[(local.others[:, 0] >= rows.start) & (local.others[:, 0] < rows.stop)]
         others[:, 0] -= rows.start
         is_core = None if local.is_core is None else local.is_core[rows]
-        return Sets(local.ids, local.set_of[rows], is_core, others)
+        return LinkedSets(local.ids, local.set_of[rows], is_core, others)
 
-    def finish(self, local: Sets, merged: Slice) -> dict[str, Any]:
+    def finish(self, local: LinkedSets, merged: Slice) -> dict[str, Any]:
         """Return labels, and which points are core points, in the order of the data set.
 
         A border point takes the smallest label of the core points around it.
@@ -199,7 +199,7 @@ class DbscanPlan(Plan):
         n_clusters = int(device.to_host(up_to[n - 1 :])[0])
         return {"labels": labels, "is_core": is_core, "n_clusters": n_clusters}
 
-    def _sets(self, device: Host | Cuda, chunk: Chunk, search: Search, parent: Any) -> tuple[Sets, Fragments]:
+    def _sets(self, device: Host | Cuda, chunk: Chunk, search: Search, parent: Any) -> tuple[LinkedSets, Fragments]:
         """Return the sets that have own points or are within eps of one, and what goes up of them.
 
         Sets that no other chunk has a part of and that are too small are dropped here.
@@ -226,7 +226,7 @@ class DbscanPlan(Plan):
         others = np.stack([place[order[others[:, 0]]], number[others[:, 1]]], axis=1)
         shared = np.flatnonzero(is_shared & (number[root] >= 0))
         is_core = None if self.links_alone else core[owned]
-        sets = Sets(OwnIds.of(chunk.ids[owned]), set_of[owned], is_core, others)
+        sets = LinkedSets(OwnIds.of(chunk.ids[owned]), set_of[owned], is_core, others)
         places = chunk.columns["X"][order[shared], : len(chunk.region)]
         up = chunk.ids[first[used]], size[used], chunk.ids[order[shared]], number[root[shared]]
         ids = [device.to_host(values).astype(np.int64) for values in up]

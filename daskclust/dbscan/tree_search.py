@@ -38,7 +38,7 @@ class TreeSearch:
         scaled, *others = (array.astype(np.float32) for array in wide)
         exact = self.order, self.positions.reshape(-1), cycle, eps * eps
         spans = nodes["idx_start"].copy(), nodes["idx_end"].copy()
-        self._tree = tree.Tree(*exact, *spans, _padded(scaled).reshape(-1), *others, *map(np.float32, limits))
+        self._tree = tree.PointTree(*exact, *spans, _padded(scaled).reshape(-1), *others, *map(np.float32, limits))
 
     def _visit(self, kernel: Any, forward: bool, *context: Any) -> None:
         HOST.run(kernel, -(-self.n_cells // PAD), self.n_cells, self._tree, forward, context, grain=8)

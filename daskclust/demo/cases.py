@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 
-class Picture(NamedTuple):
+class DemoPicture(NamedTuple):
     """A picture of the page: its heading, what is seen, and the line that draws it."""
 
     heading: str
@@ -26,7 +26,7 @@ class Case(NamedTuple):
     data: str
     cluster: str
     table: str
-    pictures: tuple[Picture, ...]
+    pictures: tuple[DemoPicture, ...]
     command: str  # the same in a terminal; FILE is what the demonstration wrote
     other: str  # with another parameter, and what changes
     change: str
@@ -60,24 +60,24 @@ CASES: dict[str, Case] = {
         "ds.clust.clue(dc=2.0, rhoc=0.3, delta_c=2.0, delta_o=3.0)",
         "properties.cluster_table(found)",
         (
-            Picture(
+            DemoPicture(
                 "One layer",
                 "Colours are clusters, grey hits are noise. A star is the seed of a cluster; lines go from each hit to "
                 "its nearest neighbour of higher density.",
                 "plot.clusters(found, layer=12, links=True)",
             ),
-            Picture(
+            DemoPicture(
                 "Decision plot",
                 "Each hit by its density and its distance to the nearest denser hit. Seeds are right of "
                 "rhoc, the vertical line, and above delta_c, the lower horizontal one.",
                 "plot.decision(found, logx=True)",
             ),
-            Picture(
+            DemoPicture(
                 "The event from the side",
                 "Particles come from the left. Showers widen with depth, and each layer has clusters of its own.",
                 "plot.clusters(found, 'z', 'y', seeds=False)",
             ),
-            Picture(
+            DemoPicture(
                 "Energy of the clusters",
                 "Most clusters have little energy; the cores of showers are at the right end.",
                 "plot.energy_spectrum(table)",
@@ -96,23 +96,23 @@ CASES: dict[str, Case] = {
         "ds.clust.events(dt_max=200.0, min_hits=3)",
         "properties.cluster_table(found)",
         (
-            Picture(
+            DemoPicture(
                 "Two milliseconds",
                 "Each colour is one ion, with the delta electrons that leave its track; grey pixels are in clusters of "
                 "fewer than three hits.",
                 "plot.event_display(found, window=(0, 2e6))",
             ),
-            Picture(
+            DemoPicture(
                 "The largest cluster",
                 "Time over threshold, which grows with the energy in a pixel: the core of the track is the brightest.",
                 "plot.event_display(found, clusters=[int(table['size'].values.argmax())], color='tot')",
             ),
-            Picture(
+            DemoPicture(
                 "Size of the clusters",
                 "How many clusters have how many hits, on logarithmic axes.",
                 "plot.size_spectrum(table)",
             ),
-            Picture(
+            DemoPicture(
                 "Rate",
                 "Hits and clusters over time. Hits come in bunches, as an ion hits some hundred pixels at once.",
                 "plot.rate(found, table, logy=True)",
@@ -131,18 +131,18 @@ CASES: dict[str, Case] = {
         "ds.clust.fof(b=0.2, min_members=20)",
         "properties.halo_table(found)",
         (
-            Picture(
+            DemoPicture(
                 "The box, with its halos",
                 "Number of particles along the line of sight. Circles are the 100 halos with most mass; one that "
                 "crosses a face of the box goes on at the other side.",
                 "plot.projected_density(found, pixels=128) * plot.halo_circles(table, most=100)",
             ),
-            Picture(
+            DemoPicture(
                 "A slice of the box",
                 "Particles of the first 5 Mpc/h in z. Colours are halos, grey particles are in none.",
                 "plot.clusters(found.isel(particle=(found['z'] < 5).values))",
             ),
-            Picture(
+            DemoPicture(
                 "Mass function",
                 "Halos of each mass by volume, with the error of their number. Light halos are the most frequent.",
                 "plot.mass_function(table, bins=12)",
@@ -161,12 +161,12 @@ CASES: dict[str, Case] = {
         "ds.clust.dbscan(eps=12.0, min_samples=10)",
         "properties.cluster_table(found)",
         (
-            Picture(
+            DemoPicture(
                 "Clusters",
                 "Clusters may have any shape. Grey points have too few neighbours, and are noise.",
                 "plot.clusters(found)",
             ),
-            Picture(
+            DemoPicture(
                 "A third of the radius",
                 "With 4 cm instead of 12 the arcs break where points are few, and more points are noise.",
                 "plot.clusters(found.clust.dbscan(eps=4.0, min_samples=10))",
@@ -185,19 +185,19 @@ CASES: dict[str, Case] = {
         "ds.clust.hca(threshold=100, n_clusters=8, min_size=30)",
         "properties.cluster_table(found, weight=None, coords=['point_height'])",
         (
-            Picture(
+            DemoPicture(
                 "Dendrogram",
                 "The last merges of the hierarchy. Leaves are clusters with their number of cells; the higher two are "
                 "joined, the more they differ.",
                 "plot.dendrogram(found, 16, min_size=30)",
             ),
-            Picture(
+            DemoPicture(
                 "Two channels",
                 "Cells in the colours of their clusters. An ellipse holds 86 % of a normal distribution of the same "
                 "covariance.",
                 "plot.ellipses(found, 'label', 'marker_1', 'marker_2')",
             ),
-            Picture(
+            DemoPicture(
                 "Medians of the channels",
                 "The pattern of each population: a bright cell is a channel in which it is high.",
                 "plot.channel_medians(found, 'label', Z=found)",

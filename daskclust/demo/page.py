@@ -13,7 +13,7 @@ from bokeh.resources import Resources
 
 import daskclust
 from daskclust.core.data.files import replacing
-from daskclust.demo.cases import CASES, Case, Picture
+from daskclust.demo.cases import CASES, Case, DemoPicture
 from daskclust.plot._look import ACCENT, hv, load_backends
 
 _FRAME = 400  # pixels of a frame that has its right shape; axes take the same at all sizes
@@ -111,7 +111,7 @@ def _figure(picture: Any) -> tuple[Any, str]:
     return figure, caption
 
 
-def _picture(picture: Picture, caption: str, place: str) -> str:
+def _picture(picture: DemoPicture, caption: str, place: str) -> str:
     """Return a picture with its heading, what is seen, and the line that makes it."""
     name = escape(picture.heading)
     return (

@@ -8,7 +8,7 @@ import numpy as np
 
 from daskclust.core.data.checks import check_positive, check_whole
 from daskclust.core.data.columns import column, groups, integers, times
-from daskclust.core.data.inputs import beside, columns_of
+from daskclust.core.data.inputs import aligned_column, columns_of
 from daskclust.core.data.nested import flat, flatten, is_awkward, nest, without_lists
 from daskclust.core.device.arrays import device_of, is_cuda, is_dask
 from daskclust.core.run.engine import run
@@ -142,12 +142,12 @@ def checked_columns(X: Any, chip: Any) -> dict[str, Any]:
     if toa.ndim != 1:
         raise ValueError(f"toa must have one dimension, got shape {toa.shape}")
     if lazy and not is_dask(toa):
-        toa = beside(lazy[0], "toa", toa, times)
+        toa = aligned_column(lazy[0], "toa", toa, times)
     if is_dask(toa) and np.isnan(toa.shape[0]):
         raise ValueError("the hits have unknown chunk sizes; call .compute_chunk_sizes() on them first")
     checked = {"toa": toa if is_dask(toa) or is_cuda(toa) else np.ascontiguousarray(toa)}
     pixels = {
-        name: beside(toa, name, columns[name], groups if name == "chip" else integers)
+        name: aligned_column(toa, name, columns[name], groups if name == "chip" else integers)
         for name in ("x", "y", "chip")
         if columns.get(name) is not None
     }

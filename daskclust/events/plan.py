@@ -50,7 +50,7 @@ RULES: dict[str, Body] = {
 }
 
 
-class Clusters(NamedTuple):
+class OwnClusters(NamedTuple):
     """A chunk's clusters, to be numbered, on the device of its hits; those of all chunks wait for the merge."""
 
     ids: OwnIds
@@ -152,13 +152,13 @@ class EventPlan(Plan):
         both = one_after_the_other(part_of(before.hits, since), on_host(measures, late))
         return Open(both, np.concatenate([before.root[since], device.to_host(root)]), latest)
 
-    def local(self, measures: Sorted, before: Open | None = None) -> tuple[Clusters, WindowClusters]:
+    def local(self, measures: Sorted, before: Open | None = None) -> tuple[OwnClusters, WindowClusters]:
         """Return the chunk's clusters and its frontier: edges to clusters of chunks before it, and the open ones."""
         before = before or NOTHING
         device = device_of(measures.chunk.columns["toa"])
         if len(measures.hits.toa) == 0:
             none = device.count_up(0)
-            return Clusters(OwnIds.of(none), none, none > 0, none), NO_CLUSTERS
+            return OwnClusters(OwnIds.of(none), none, none > 0, none), NO_CLUSTERS
         self._check_sequence(measures, before)
         if self.variant == "local":
             labels, firsts = measures.labels, measures.firsts
@@ -172,7 +172,7 @@ class EventPlan(Plan):
 
     def _clusters(
         self, device: Host | Cuda, measures: Sorted, labels: Any, firsts: Any, open_now: Any, edges: Ids
-    ) -> tuple[Clusters, WindowClusters]:
+    ) -> tuple[OwnClusters, WindowClusters]:
         """Return the chunk's clusters, and of those that are shared what goes up."""
         first_ids = ids_in_time(measures)[firsts]
         sizes = 1 + 0 * firsts  # all that matters where every size is large enough
@@ -188,17 +188,17 @@ class EventPlan(Plan):
         window = WindowClusters(int(is_kept.sum()), ids, before, their_sizes, edges)
         given = numbering.in_given_order(device, labels, measures.order)
         ids = OwnIds.of(measures.chunk.ids)
-        return Clusters(ids, device.cast(given, np.int32), is_kept, shared), window
+        return OwnClusters(ids, device.cast(given, np.int32), is_kept, shared), window
 
     def merge(self, frontiers: list[WindowClusters]) -> list[WindowSlice]:
         """Join clusters across borders and number all by the time of their first hit."""
         return merge_windows(frontiers, self.min_hits)
 
-    def rows_in(self, local: Clusters, rows: slice) -> Clusters:
+    def rows_in(self, local: OwnClusters, rows: slice) -> OwnClusters:
         """Return what is known of some of the chunk's hits."""
         return local._replace(labels=local.labels[rows])
 
-    def finish(self, local: Clusters, merged: WindowSlice) -> dict[str, Any]:
+    def finish(self, local: OwnClusters, merged: WindowSlice) -> dict[str, Any]:
         """Return the labels of the chunk's hits, in the order of the data set."""
         device, contributes = device_of(local.labels), local.is_kept.copy()
         numbers, is_counted = (device.from_host(values) for values in (merged.numbers, merged.is_counted))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.core.device.arrays import Cuda, Host, put, to_host
-from daskclust.core.space.equal_rows import Places, equal_rows
+from daskclust.core.space.equal_rows import RowPlaces, equal_rows
 from daskclust.hca.clusters import LevelClusters, are_rows, centers, take
 from daskclust.hca.kernels.sets import merge_equal
 from daskclust.hca.kernels.shapes import Rule
@@ -51,7 +51,7 @@ def merge_equal_clusters(
     return Merged(_clusters_of(clusters, places, place, rows, rule), new_begin, ident, pairs)
 
 
-def _chain(clusters: LevelClusters, places: Places, device: Host | Cuda) -> None:
+def _chain(clusters: LevelClusters, places: RowPlaces, device: Host | Cuda) -> None:
     """Let the members of each place follow each other."""
     is_next = np.ones(len(places.members), np.bool_)
     is_next[places.begin[:-1]] = False
@@ -62,7 +62,7 @@ def _chain(clusters: LevelClusters, places: Places, device: Host | Cuda) -> None
 
 
 def _clusters_of(
-    clusters: LevelClusters, places: Places, place: NDArray[np.int64], rows: NDArray[np.float64], rule: Rule
+    clusters: LevelClusters, places: RowPlaces, place: NDArray[np.int64], rows: NDArray[np.float64], rule: Rule
 ) -> LevelClusters:
     """Return a cluster for each place, in the order `place`."""
     first, is_many = places.first[place], places.counts[place] > 1

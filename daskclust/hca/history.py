@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from daskclust.hca.clusters import LevelClusters
 from daskclust.hca.kernels.sets import rank_merges
-from daskclust.hca.levels import Level
+from daskclust.hca.levels import TreeLevel
 
 
 class History(NamedTuple):
@@ -29,7 +29,12 @@ NOTHING = History(np.empty((0, 2), np.int64), np.empty(0), _EMPTY, _EMPTY, _EMPT
 
 
 def history_of(
-    found: Level, begin: NDArray[np.int64], ref: NDArray[np.int64], before: int, level: int, label: NDArray[np.int64]
+    found: TreeLevel,
+    begin: NDArray[np.int64],
+    ref: NDArray[np.int64],
+    before: int,
+    level: int,
+    label: NDArray[np.int64],
 ) -> History:
     """Return the merges of some sets; their clusters are `ref`, merges up to `before` are known."""
     sets = np.arange(len(begin) - 1)

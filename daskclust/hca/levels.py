@@ -35,7 +35,7 @@ CUDA_BATCH = 1 << 20  # clusters of sets that are on a device at once
 _ONE_GRID = threading.Lock()
 
 
-class Level(NamedTuple):
+class TreeLevel(NamedTuple):
     """What became of the sets of a level."""
 
     pairs: NDArray[np.int64]  # (m - sets, 2): ids counted within the set, the older one first
@@ -46,7 +46,7 @@ class Level(NamedTuple):
     last: NDArray[np.int64]  # (sets,)
 
 
-def link_level(start: LevelClusters, begin: NDArray[np.int64], rule: Rule, device: Host | Cuda) -> Level:
+def link_level(start: LevelClusters, begin: NDArray[np.int64], rule: Rule, device: Host | Cuda) -> TreeLevel:
     """Merge sets of clusters, set i being clusters begin[i] to begin[i + 1], each down to one cluster."""
     merged = merge_equal_clusters(start, begin, rule, device)
     if merged is None:
@@ -56,7 +56,7 @@ def link_level(start: LevelClusters, begin: NDArray[np.int64], rule: Rule, devic
     return found._replace(pairs=pairs, heights=heights)
 
 
-def _link_all(start: LevelClusters, begin: NDArray[np.int64], rule: Rule, device: Host | Cuda) -> Level:
+def _link_all(start: LevelClusters, begin: NDArray[np.int64], rule: Rule, device: Host | Cuda) -> TreeLevel:
     """Merge sets of clusters, part by part."""
     parts = _parts(np.diff(begin), device)
     levels: list[Any] = [None] * len(parts)
@@ -76,7 +76,7 @@ def _link_all(start: LevelClusters, begin: NDArray[np.int64], rule: Rule, device
     else:
         for k in range(len(parts)):
             link(k)
-    return Level(*(np.concatenate(arrays) for arrays in zip(*levels, strict=True)))
+    return TreeLevel(*(np.concatenate(arrays) for arrays in zip(*levels, strict=True)))
 
 
 def _parts(sizes: NDArray[np.int64], device: Host | Cuda) -> list[int]:
@@ -92,7 +92,7 @@ def _parts(sizes: NDArray[np.int64], device: Host | Cuda) -> list[int]:
     return parts
 
 
-def _link_part(start: LevelClusters, begin: NDArray[np.int64], rule: Rule, device: Host | Cuda) -> Level:
+def _link_part(start: LevelClusters, begin: NDArray[np.int64], rule: Rule, device: Host | Cuda) -> TreeLevel:
     sets, m, d = len(begin) - 1, int(begin[-1] - begin[0]), start.points.shape[1]
     wanted: Parts = {
         "pairs": ((m - sets, 2), np.int64), "heights": ((m - sets,), np.float64), "total": ((sets, d), np.float64),
@@ -112,7 +112,7 @@ def _link_part(start: LevelClusters, begin: NDArray[np.int64], rule: Rule, devic
         _link_on_host(tables, rule, roots)
     found = parts_of(answer, wanted)
     first, last = found["ends"].T
-    return Level(found["pairs"], found["heights"], found["total"], found["scatter"], first, last)
+    return TreeLevel(found["pairs"], found["heights"], found["total"], found["scatter"], first, last)
 
 
 def _team_of(sets: int, m: int, device: Host | Cuda) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from daskclust.hca.clusters import LevelClusters, are_rows, on_device
 from daskclust.hca.kernels.clusters import Clusters
 from daskclust.hca.kernels.sets import place
 from daskclust.hca.kernels.shapes import Rule, Shapes, numbers_for_shape
-from daskclust.hca.kernels.teams import OFFER, Desk, Sets
+from daskclust.hca.kernels.teams import OFFER, TeamScratch, TeamSets
 from daskclust.hca.kernels.union import ALIVE, REACHED, SWITCHED, Merges
 
 BLOCK_MEMORY = 48 << 10  # bytes that every GPU gives a block
@@ -25,11 +25,11 @@ Parts = dict[str, tuple[tuple[int, ...], Any]]
 class Tables(NamedTuple):
     """The arrays that kernels work on, for some sets."""
 
-    sets: Sets
+    sets: TeamSets
     clusters: Clusters
     shapes: Shapes
     merges: Merges
-    desk: Desk
+    desk: TeamScratch
     has_shapes: bool  # whether there are clusters of more than a point
 
 
@@ -73,8 +73,8 @@ def tables_of(
     items = [given[name] for name in ("base", "ident", "size", "total", "first", "last", "row", "is_row")]
     device.run(place, m, *items, clusters)
     shapes = Shapes(given["scatter"], work["whiten"], given["free"], given["unused"], work["memory"])
-    slots = Sets(given["begin"], given["rows"], work["near"], work["partner"])
-    desk = Desk(work["offers"], given["arrived"], blocks, threads, numbers)
+    slots = TeamSets(given["begin"], given["rows"], work["near"], work["partner"])
+    desk = TeamScratch(work["offers"], given["arrived"], blocks, threads, numbers)
     return Tables(slots, clusters, shapes, Merges(pairs, heights, given["state"]), desk, bool(is_union.any()))
 
 

@@ -17,7 +17,7 @@ from PIL import Image
 
 import daskclust.app
 from daskclust.app.opening import open_file
-from daskclust.app.selection import Box
+from daskclust.app.selection import ChosenBox
 from daskclust.app.state import State
 from daskclust.app.tools.export import Seen, figure, figures, notebook
 from daskclust.app.views.picture import Picture
@@ -84,7 +84,7 @@ def test_the_notebook_runs_from_top_to_bottom(name: str, tmp_path: Path) -> None
     x, y = state.system.axes
     columns = state.present.columns
     low, high = np.quantile(columns[x], [0.1, 0.6]).tolist()
-    state.select(Box((x, y), (low, high), (float(columns[y].min()), float(columns[y].max()))))
+    state.select(ChosenBox((x, y), (low, high), (float(columns[y].min()), float(columns[y].max()))))
     text = notebook(state, zoomed(explorer))
     nbformat = pytest.importorskip("nbformat")
     nbformat.validate(nbformat.reads(text, as_version=4))

@@ -11,10 +11,10 @@ import xarray as xr
 from cases.explorer import hits, points, told, view
 
 import daskclust.app
-from daskclust.app.selection import Box
+from daskclust.app.selection import ChosenBox
 from daskclust.app.systems import SYSTEMS
 from daskclust.app.views.histogram import Histogram
-from daskclust.app.views.table import Table
+from daskclust.app.views.table import TableView
 
 
 @pytest.fixture(autouse=True)
@@ -32,9 +32,9 @@ def test_very_few_points_are_shown(name: str, count: int, apart: float) -> None:
     ds = hits(count) if name == "events" else points(count, apart)
     explorer = daskclust.app.explore(ds, name)
     assert not told(explorer)
-    explorer._on_choice(Box(explorer.state.system.axes, (-1e9, 1e9), (-1e9, 1e9)))
+    explorer._on_choice(ChosenBox(explorer.state.system.axes, (-1e9, 1e9), (-1e9, 1e9)))
     assert int(explorer.state.mask.sum()) == count
-    assert len(view(explorer, Table).panel.value) == explorer.state.present.n_clusters
+    assert len(view(explorer, TableView).panel.value) == explorer.state.present.n_clusters
     assert not told(explorer)
 
 
@@ -52,8 +52,8 @@ def test_all_noise(name: str, parameters: dict[str, Any]) -> None:
     assert explorer.state.present.n_clusters == 0
     assert "0 clusters" in explorer._head.object
     assert "100.0% noise" in explorer._head.object
-    assert len(view(explorer, Table).panel.value) == 0
-    view(explorer, Histogram)._on_choice(Box(("value", "clusters"), (0.0, 1e9), (0.0, 1.0)))
+    assert len(view(explorer, TableView).panel.value) == 0
+    view(explorer, Histogram)._on_choice(ChosenBox(("value", "clusters"), (0.0, 1e9), (0.0, 1.0)))
     assert explorer.state.mask is None
     assert b"cluster" in explorer.exporting.table("csv").getvalue()
     assert not told(explorer)
@@ -62,8 +62,8 @@ def test_all_noise(name: str, parameters: dict[str, Any]) -> None:
 def test_every_point_a_cluster() -> None:
     explorer = daskclust.app.explore(points(100_000), "dbscan", eps=1.0, min_samples=1)
     assert explorer.state.present.n_clusters == 100_000
-    assert len(view(explorer, Table).panel.value) == 100_000
-    view(explorer, Histogram)._on_choice(Box(("value", "clusters"), (0.5, 1.5), (0.0, 1.0)))
+    assert len(view(explorer, TableView).panel.value) == 100_000
+    view(explorer, Histogram)._on_choice(ChosenBox(("value", "clusters"), (0.5, 1.5), (0.0, 1.0)))
     assert int(explorer.state.mask.sum()) == 100_000
     explorer.exporting.tell_lines()
     assert len(explorer.exporting.lines.value) < 2_000  # a range, not a hundred thousand numbers

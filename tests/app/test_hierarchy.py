@@ -13,7 +13,7 @@ import daskclust.app
 from daskclust import datasets
 from daskclust.app.layout import Explorer
 from daskclust.app.look import DARK, LIGHT, parts
-from daskclust.app.selection import Box, Branches, Lasso
+from daskclust.app.selection import Branches, ChosenBox, Lasso
 from daskclust.app.state import State
 from daskclust.app.systems import Hierarchy
 from daskclust.app.views.dendrogram import Dendrogram
@@ -81,7 +81,7 @@ def test_a_box_and_a_lasso_choose_branches(explorer: Explorer) -> None:
     state, dendrogram = explorer.state, view(explorer, Dendrogram)
     leaves = dendrogram._leaves
     for selection in (
-        Box(("x0", "y0"), (-0.5, 2.5), (0.0, 1.0)),
+        ChosenBox(("x0", "y0"), (-0.5, 2.5), (0.0, 1.0)),
         Lasso(("x0", "y0"), ((0.0, 0.0), (2.2, 1.0), (1.0, 5.0))),
     ):
         dendrogram._on_choice(selection)
@@ -120,7 +120,7 @@ def test_every_form_of_cells(form: str) -> None:
     outcome = state.update()
     assert outcome.n_clusters == 3
     x, y = state.system.axes
-    state.select(Box((x, y), (-1.0, 2.0), (-1.0, 2.0)))
+    state.select(ChosenBox((x, y), (-1.0, 2.0), (-1.0, 2.0)))
     names = made(state)
     np.testing.assert_array_equal(names["result"]["label"], outcome.label)
     np.testing.assert_array_equal(names["inside"], state.mask)

@@ -19,12 +19,12 @@ from daskclust import datasets
 from daskclust.app import raster
 from daskclust.app.latest import Latest
 from daskclust.app.look import LIGHT, parts
-from daskclust.app.selection import Box
+from daskclust.app.selection import ChosenBox
 from daskclust.app.state import Request
 from daskclust.app.views.decision import DecisionPlot
 from daskclust.app.views.histogram import Histogram
 from daskclust.app.views.picture import Picture
-from daskclust.app.views.table import Table
+from daskclust.app.views.table import TableView
 from daskclust.core.device.machine_code import compiling
 from daskclust.plot._look import COLORS
 
@@ -36,7 +36,7 @@ def test_every_system_is_shown(name: str) -> None:
     explorer = daskclust.app.explore((DATA | MANY)[name](), name)
     outcome = explorer.state.present
     assert f"{outcome.n_clusters:,} clusters" in explorer._head.object
-    assert len(view(explorer, Table).panel.value) == outcome.n_clusters
+    assert len(view(explorer, TableView).panel.value) == outcome.n_clusters
     assert glyphs(explorer, Histogram)[0]["top"].sum() == outcome.n_clusters
     pixels, marks, _ = glyphs(explorer, Picture)
     drawn = np.asarray(pixels["image"][0])
@@ -74,12 +74,12 @@ def test_chosen_points_are_in_all_views() -> None:
     explorer = daskclust.app.explore(DATA["events"]())
     state = explorer.state
     explorer._on_slice(None)
-    explorer._on_choice(Box(("x", "y"), (0.0, 100.0), (0.0, 255.0)))
+    explorer._on_choice(ChosenBox(("x", "y"), (0.0, 100.0), (0.0, 255.0)))
     inside = state.ds["x"].values <= 100
     np.testing.assert_array_equal(state.mask, inside)
     marks = glyphs(explorer, Picture)[1]
     assert np.count_nonzero(marks["alpha"] == 1.0) == inside.sum()
-    table = view(explorer, Table).panel
+    table = view(explorer, TableView).panel
     assert table.value["selected"].sum() == inside.sum()
     assert glyphs(explorer, Histogram)[1]["top"].sum() == len(table.value) < state.present.n_clusters
     # a click on the first row, then none
@@ -118,7 +118,7 @@ def test_tables_as_files() -> None:
 def test_pixels_have_colours_of_clusters_and_noise() -> None:
     x = np.array([0.1, 0.1, 0.9])
     kind = raster.kinds(np.array([10, 10, -1]))
-    cells = raster.Cells.of((x, x), ((0.0, 1.0), (0.0, 1.0)), (2, 2))
+    cells = raster.RasterCells.of((x, x), ((0.0, 1.0), (0.0, 1.0)), (2, 2))
     picture = raster.paint(cells, kind, None)
     assert picture.shape == (2, 2, 4)
     color = np.array([int(COLORS[1][k : k + 2], 16) for k in (1, 3, 5)])
@@ -136,7 +136,7 @@ def test_points_of_pixels_are_those_of_numpy() -> None:
     expected = np.histogram2d(y, x, bins=size[::-1], range=ranges[::-1])[0]
     np.testing.assert_array_equal(raster.count((x, y), ranges, size), expected)
     inside = (x >= -1) & (x <= 2) & (y >= -0.5) & (y <= 1)
-    cells = raster.Cells.of((x[inside], y[inside]), ranges, size)
+    cells = raster.RasterCells.of((x[inside], y[inside]), ranges, size)
     counts = np.zeros(expected.size)
     counts[cells.there] = cells.of_kinds(raster.kinds(np.arange(inside.sum()) % 12 - 1)).sum(axis=1)
     np.testing.assert_array_equal(counts, expected.ravel())
@@ -201,7 +201,7 @@ def test_what_is_chosen_in_a_slice_is_of_the_slice() -> None:
     explorer = daskclust.app.explore(MANY["clue"]())
     state = explorer.state
     explorer._on_slice(1)
-    explorer._on_picture(Box(("x", "y"), (-1e9, 1e9), (-1e9, 1e9)))
+    explorer._on_picture(ChosenBox(("x", "y"), (-1e9, 1e9), (-1e9, 1e9)))
     np.testing.assert_array_equal(state.mask, state.ds["layer"].values == 1)
     np.testing.assert_array_equal(made(state)["inside"], state.mask)
 

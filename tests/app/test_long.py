@@ -17,8 +17,8 @@ from daskclust import datasets
 from daskclust.app import live, long
 from daskclust.app.process import Process
 from daskclust.app.state import State, computed, prepared
-from daskclust.app.systems import SYSTEMS, Work
-from daskclust.app.systems._scale import Pairs
+from daskclust.app.systems import SYSTEMS, Workload
+from daskclust.app.systems._scale import ScalePairs
 
 
 def identity(ds: Any, value: Any) -> Any:
@@ -45,21 +45,21 @@ def test_pairs_are_counted_on_a_sample(layers: int) -> None:
     for radius in (5.0, 50.0, 1000.0):
         trees = [cKDTree(X[group == k]) for k in range(layers)]
         exact = sum(tree.count_neighbors(tree, radius) for tree in trees)
-        assert Pairs(X, group).within(radius) == pytest.approx(exact, rel=0.1)
+        assert ScalePairs(X, group).within(radius) == pytest.approx(exact, rel=0.1)
     few = np.array([[0.0, 0.0], [1.0, 0.0], [9.0, 0.0]])
-    assert Pairs(few).within(2.0) == 5
-    assert Pairs(few[:1]).within(2.0) == 1
+    assert ScalePairs(few).within(2.0) == 5
+    assert ScalePairs(few[:1]).within(2.0) == 1
 
 
 @pytest.mark.parametrize("name", DATA)
 def test_what_is_kept_takes_no_time(name: str) -> None:
     state = State(DATA[name](), name)
     state.update()
-    assert state.system.seconds(state.values) == Work(0.0)
+    assert state.system.seconds(state.values) == Workload(0.0)
     cut = {"clue": "rhoc", "hca": "n_clusters"}.get(name, state.system.cut)
     if cut is not None:
         state.set(**{cut: state.values[cut] + 1})
-        assert state.system.seconds(state.values) == Work(0.0)
+        assert state.system.seconds(state.values) == Workload(0.0)
     state.set(**STEPS[name][{"clue": 3, "hca": 3, "dbscan": 0}.get(name, 1)])
     assert state.system.seconds(state.values).seconds > 0
 
@@ -119,7 +119,7 @@ def test_a_process_has_the_results_of_this_one(name: str) -> None:
         there.take(process.call(computed, there.system, there.values, compiles=say_nothing))
         assert there.system.is_kept(there.values)
         xr.testing.assert_identical(there.update().result, here.update().result)
-        assert there.system.seconds(there.values) == Work(0.0)
+        assert there.system.seconds(there.values) == Workload(0.0)
     finally:
         process.stop()
 
@@ -219,7 +219,7 @@ def test_minutes_are_not_begun_without_a_question(loop: Loop, monkeypatch: pytes
     before, words = seen(explorer), explorer._long._words
     number = explorer._controls["dc"]._number
     back = number.value
-    monkeypatch.setattr(SYSTEMS["clue"], "work", lambda self, values: Work(360.0, "3e11 pairs"))
+    monkeypatch.setattr(SYSTEMS["clue"], "work", lambda self, values: Workload(360.0, "3e11 pairs"))
     number.value = 500.0
     loop.until(lambda: explorer._long.panel.visible)
     loop.until(lambda: at_rest(explorer))

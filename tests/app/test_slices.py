@@ -15,17 +15,17 @@ import daskclust.app
 from daskclust import datasets
 from daskclust.app.code import code
 from daskclust.app.parameters import Parameter
-from daskclust.app.selection import Box
-from daskclust.app.slices import Layers, Windows
+from daskclust.app.selection import ChosenBox
+from daskclust.app.slices import Layers, TimeWindows
 from daskclust.app.views.picture import Picture
-from daskclust.app.views.table import Table
+from daskclust.app.views.table import TableView
 from daskclust.app.widgets import Player
 
 
 @given(st.lists(st.floats(0, 1e12), min_size=1, max_size=30), st.data())
 def test_each_time_is_in_the_window_of_its_position_only(times: list[float], data: st.DataObject) -> None:
     toa = np.array(times)
-    windows = Windows(toa, "ns")
+    windows = TimeWindows(toa, "ns")
     length = data.draw(st.sampled_from(list(windows.lengths.values())))
     place = windows.position(times[0], length)
     assert 0 <= place < windows.count(length)
@@ -52,7 +52,7 @@ def test_each_time_is_in_the_window_of_its_position_only(times: list[float], dat
     ],
 )
 def test_windows_are_called_by_their_times(high: float, unit: str, part: tuple[float, float], words: str) -> None:
-    assert Windows(np.array([0.0, high]), unit).words(part) == words
+    assert TimeWindows(np.array([0.0, high]), unit).words(part) == words
 
 
 def test_layers_need_not_follow_each_other() -> None:
@@ -129,7 +129,7 @@ def test_hits_of_noisy_pixels_are_in_no_cluster_and_no_picture() -> None:
     assert state.present.hidden is None
     assert "isel" not in code(state)
     explorer._on_slice(None)
-    explorer._on_choice(Box(("x", "y"), (0.0, 200.0), (0.0, 200.0)))
+    explorer._on_choice(ChosenBox(("x", "y"), (0.0, 200.0), (0.0, 200.0)))
     explorer._on_parameter("max_pixel_hits", 50.0)
     assert state.mask is None  # points were chosen among others
     np.testing.assert_array_equal(state.present.hidden, is_noisy)
@@ -139,7 +139,7 @@ def test_hits_of_noisy_pixels_are_in_no_cluster_and_no_picture() -> None:
     count = int((~is_noisy).sum())
     assert f"{count:,} points · 0.0% noise · {2_000 - count} hits of noisy pixels hidden" in explorer._head.object
     assert len(glyphs(explorer, Picture)[1]["x"]) == count
-    explorer._on_choice(Box(("x", "y"), (0.0, 200.0), (0.0, 200.0)))
+    explorer._on_choice(ChosenBox(("x", "y"), (0.0, 200.0), (0.0, 200.0)))
     names = made(state)
     np.testing.assert_array_equal(names["result"]["label"], wanted["label"])
     xr.testing.assert_equal(names["table"], state.present.table)
@@ -150,7 +150,7 @@ def test_hits_of_noisy_pixels_are_in_no_cluster_and_no_picture() -> None:
 
 def test_clicks_choose_a_cluster_and_light_its_row() -> None:
     explorer = daskclust.app.explore(DATA["clue"]())
-    state, picture, table = explorer.state, view(explorer, Picture), view(explorer, Table).panel
+    state, picture, table = explorer.state, view(explorer, Picture), view(explorer, TableView).panel
     number = int(state.present.label.max())
     first = int(np.flatnonzero(state.present.label == number)[0])
     whole = picture._canvas.ranges

@@ -13,7 +13,7 @@ from cases.explorer import DATA, STEPS, made, written
 from daskclust import CLUE, datasets, properties
 from daskclust.app.code import code
 from daskclust.app.opening import open_file
-from daskclust.app.selection import Box, Clusters, Lasso
+from daskclust.app.selection import ChosenBox, ChosenClusters, Lasso
 from daskclust.app.state import State
 from daskclust.app.systems import DELTA, DENSITY, SYSTEMS, Clue, names_for
 
@@ -76,7 +76,7 @@ def test_chosen_points_and_their_lines(name: str) -> None:
     x, y = state.system.axes
     (left, right), (low, high) = (np.quantile(columns[axis], [0.2, 0.6]).tolist() for axis in (x, y))
     corners = ((left, low), (right, low), (right, high))
-    for selection in (Box((x, y), (left, right), (low, high)), Lasso((x, y), corners), Clusters((0, 1))):
+    for selection in (ChosenBox((x, y), (left, right), (low, high)), Lasso((x, y), corners), ChosenClusters((0, 1))):
         state.select(selection)
         assert state.mask is not None
         names = made(state)
@@ -104,7 +104,7 @@ def test_lines_run_alone_from_the_file(name: str, tmp_path: Path) -> None:
     x, y = state.system.axes
     columns = state.update().columns
     low, high = np.quantile(columns[x], [0.1, 0.6]).tolist()
-    state.select(Box((x, y), (low, high), (float(columns[y].min()), float(columns[y].max()))))
+    state.select(ChosenBox((x, y), (low, high), (float(columns[y].min()), float(columns[y].max()))))
     names: dict[str, Any] = {}
     exec(code(state), names)
     np.testing.assert_array_equal(names["result"]["label"], state.present.label)
@@ -118,7 +118,7 @@ def test_chosen_in_the_decision_plot() -> None:
     decision = state.update().ground
     assert decision is not None
     top = float(np.log10(decision.level))
-    state.select(Box((DENSITY, DELTA), (-9.0, 9.0), (top - 1e-6, top + 1e-6)))
+    state.select(ChosenBox((DENSITY, DELTA), (-9.0, 9.0), (top - 1e-6, top + 1e-6)))
     assert state.mask is not None
     np.testing.assert_array_equal(state.mask, np.isinf(decision.delta))
     state.set(rhoc=20.0)

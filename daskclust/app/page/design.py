@@ -49,7 +49,7 @@ _TABLE = """ /* the theme of the table comes later, with colours of its own */
 
 
 def styled(objects: Sequence[Any]) -> list[Any]:
-    """Return what is to be seen, looking so; Panel hands a look on to nothing that is within."""
+    """Apply the compact theme to components and to all that is within: Panel applies it to no children."""
     for each in objects:
         whole: Any = pn.panel(each)
         for part in whole.select():

@@ -6,16 +6,18 @@ import xarray as xr
 
 from daskclust import systems as registry
 
-from ._base import Ground, System, Work, point_columns
+from ._base import ExplorerSystem, Ground, Workload, point_columns
 from ._clue import DELTA, DENSITY, Clue, Decision
 from ._hca import Hca, Hierarchy
 
 __all__ = [
-    "DELTA", "DENSITY", "SYSTEMS", "Clue", "Decision", "Ground", "Hca", "Hierarchy", "System", "Work", "names_for",
-    "point_columns", "system_for",
+    "DELTA", "DENSITY", "SYSTEMS", "Clue", "Decision", "ExplorerSystem", "Ground", "Hca", "Hierarchy", "Workload",
+    "names_for", "point_columns", "system_for",
 ]  # fmt: skip
 
-SYSTEMS: dict[str, type[System]] = {name: each.explorer for name, each in registry.SYSTEMS.items() if each.explorer_at}
+SYSTEMS: dict[str, type[ExplorerSystem]] = {
+    name: each.explorer for name, each in registry.SYSTEMS.items() if each.explorer_at
+}
 """Each by its name, in the order in which they are offered."""
 
 
@@ -26,7 +28,7 @@ def names_for(ds: xr.Dataset) -> list[str]:
     return sorted(names, key=lambda name: name != "fof") if is_particles else names
 
 
-def system_for(ds: xr.Dataset, name: str | None) -> System:
+def system_for(ds: xr.Dataset, name: str | None) -> ExplorerSystem:
     """Return the system of a name, or the first that suits; raise where there is none."""
     suitable = names_for(ds)
     there = ", ".join(map(str, ds.variables)) or "none"

@@ -1,7 +1,7 @@
 """What the explorer asks of a system, and what most systems answer alike.
 
-A system is a subclass of `System` with its name, its parameters and what it needs; `run`, Python lines and the table
-follow from these. What is quicker a second time is said by `cut`, or by a `run` of its own.
+A system is a subclass of `ExplorerSystem` with its name, its parameters and what it needs; `run`, Python lines and the
+table follow from these. What is quicker a second time is said by `cut`, or by a `run` of its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Values = Mapping[str, Any]
 _SURE = 0.2  # seconds; what is shorter tells nothing of what is longer
 
 
-class Work(NamedTuple):
+class Workload(NamedTuple):
     """How long a run takes, about, and what it has to do, in words."""
 
     seconds: float
@@ -43,7 +43,7 @@ class Ground(Protocol):
         """Return Python expressions for `columns`; `source` is what the lines call the result."""
 
 
-class System:
+class ExplorerSystem:
     """A way to cluster a data set in memory: parameters with ranges that suit it, a cache of what does not change."""
 
     name: ClassVar[str]  # also that of the method of ``ds.clust``
@@ -94,19 +94,19 @@ class System:
         """Return about how long it takes to derive the ranges of parameters from the data."""
         return 2e-7 * max(ds.sizes.values())
 
-    def seconds(self, values: Values) -> Work:
+    def seconds(self, values: Values) -> Workload:
         """Return about how long `run` takes: no time where its results are kept, else as runs before did."""
-        work = Work(0.0) if self.is_kept(values) else self.work(values)
+        work = Workload(0.0) if self.is_kept(values) else self.work(values)
         return work._replace(seconds=self._pace * work.seconds)
 
     def is_kept(self, values: Values) -> bool:
         """Return whether `run` has little to do."""
         return bool(self._kept[0] == self._key(values))
 
-    def work(self, values: Values) -> Work:
+    def work(self, values: Values) -> Workload:
         """Return about how long `run` takes on two cores where nothing is kept."""
         n = max(self.ds.sizes.values())
-        return Work(self.point_seconds * n, f"{n:,} points")
+        return Workload(self.point_seconds * n, f"{n:,} points")
 
     def learn(self, expected: float, seconds: float) -> None:
         """Correct what is expected of later runs by one that took so many seconds."""
@@ -117,7 +117,7 @@ class System:
         """Return what another process is given: all but the data, which it has."""
         return vars(self) | {"ds": None}
 
-    def take(self, other: System) -> None:
+    def take(self, other: ExplorerSystem) -> None:
         """Take over what another process has kept."""
         vars(self).update(vars(other) | {"ds": self.ds})
 

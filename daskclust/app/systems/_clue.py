@@ -12,8 +12,8 @@ import xarray as xr
 
 from daskclust.accessor import ClustAccessor
 from daskclust.app.parameters import Parameter, rounded
-from daskclust.app.systems._base import Ground, System, Values, Work, coordinates, is_timepix, matrix
-from daskclust.app.systems._scale import Pairs, lengths
+from daskclust.app.systems._base import ExplorerSystem, Ground, Values, Workload, coordinates, is_timepix, matrix
+from daskclust.app.systems._scale import ScalePairs, lengths
 from daskclust.core.data.columns import group_number
 from daskclust.plot._data import unit_of
 
@@ -55,7 +55,7 @@ class Decision:
         }
 
 
-class Clue(System):
+class Clue(ExplorerSystem):
     """CLUE with one density threshold; thresholds are tried on densities that are kept."""
 
     name = "clue"
@@ -71,7 +71,7 @@ class Clue(System):
         group = group_number(*groups) if len(groups) == 2 else next(iter(groups), None)
         X = matrix(ds, axes)
         small, usual = lengths(X, group)
-        self._pairs = Pairs(X, group)
+        self._pairs = ScalePairs(X, group)
         dc = rounded(usual, 2)
         self._reach = 4 * dc
         weights = ds[self.weight].values if self.weight else np.ones(1)
@@ -105,10 +105,10 @@ class Clue(System):
         key, fit = self._kept
         return bool(key == self._key(values) and fit.delta_c >= _reach(values))
 
-    def work(self, values: Values) -> Work:
+    def work(self, values: Values) -> Workload:
         pairs = self._pairs.within(values["dc"])
         seconds = super().work(values).seconds + _PAIR_SECONDS[values["kernel"]] * pairs
-        return Work(seconds, f"{pairs:.0e} pairs".replace("e+", "e"))
+        return Workload(seconds, f"{pairs:.0e} pairs".replace("e+", "e"))
 
     def _key(self, values: Values) -> Any:
         return values["dc"], values["kernel"]

@@ -8,12 +8,12 @@ import numpy as np
 import xarray as xr
 
 from daskclust.app.parameters import Parameter, rounded
-from daskclust.app.systems._base import System, coordinates, is_plain, matrix
+from daskclust.app.systems._base import ExplorerSystem, coordinates, is_plain, matrix
 from daskclust.app.systems._scale import lengths
 from daskclust.plot._data import unit_of
 
 
-class _Points(System):
+class _Points(ExplorerSystem):
     """Points of one to three dimensions, maybe in a box."""
 
     needs = "x, and neither layer nor toa"
@@ -51,7 +51,7 @@ class Dbscan(_Points):
         self.parameters = (eps, Parameter("min_samples", "whole", 8, 1, 100, doc="neighbours of core points"))
 
 
-class FriendsOfFriends(_Points):
+class Fof(_Points):
     """Friends-of-friends; fewer or more members need no new links."""
 
     name = "fof"

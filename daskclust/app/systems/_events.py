@@ -11,14 +11,14 @@ import xarray as xr
 
 from daskclust.accessor import ClustAccessor
 from daskclust.app.parameters import Parameter
-from daskclust.app.systems._base import System, Values, is_timepix
+from daskclust.app.systems._base import ExplorerSystem, Values, is_timepix
 from daskclust.core.data.quote import argument
 from daskclust.core.merge.labels import NOISE
 
 _MOST_PIXELS = 1 << 26  # that are counted one by one
 
 
-class Events(System):
+class Events(ExplorerSystem):
     """Event building of pixel hits."""
 
     name = "events"

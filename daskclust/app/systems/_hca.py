@@ -12,7 +12,7 @@ import xarray as xr
 
 from daskclust.app.parameters import Parameter, rounded
 from daskclust.app.selection import LINKAGE
-from daskclust.app.systems._base import System, Values, Work, coordinates, is_plain
+from daskclust.app.systems._base import ExplorerSystem, Values, Workload, coordinates, is_plain
 from daskclust.core import hierarchy as tree
 from daskclust.core.data.inputs import NOT_CLUSTERED
 from daskclust.core.data.quote import argument
@@ -57,7 +57,7 @@ class Hierarchy:
         return (above + below) / 2
 
 
-class Hca(System):
+class Hca(ExplorerSystem):
     """Hierarchy of cells, or of other points, and cuts of it."""
 
     name = "hca"
@@ -107,13 +107,13 @@ class Hca(System):
     def seconds_to_begin(cls, ds: xr.Dataset) -> float:
         return 2e-5 * max(ds.sizes.values())
 
-    def work(self, values: Values) -> Work:
+    def work(self, values: Values) -> Workload:
         n, source = len(self._columns[self._names[0]]), values["apriori"]
         if source == "kmeans":
-            return Work(1e-5 * n, f"{n:,} cells")
+            return Workload(1e-5 * n, f"{n:,} cells")
         sizes = np.unique(self.ds["apriori"].values, return_counts=True)[1] if source == "given" else np.array([n])
         pairs = float((sizes.astype(np.float64) ** 2).sum())
-        return Work(_PAIR_SECONDS[values["distance"]] * pairs, f"{pairs:.0e} pairs".replace("e+", "e"))
+        return Workload(_PAIR_SECONDS[values["distance"]] * pairs, f"{pairs:.0e} pairs".replace("e+", "e"))
 
     def _key(self, values: Values) -> Any:
         return tuple(values[name] for name in _HOW)

@@ -35,7 +35,7 @@ def lengths(X: npt.NDArray[Any], group: npt.NDArray[Any] | None = None) -> tuple
     return small, usual
 
 
-class Pairs:
+class ScalePairs:
     """How many pairs of points of one group are within a radius, about: counted on a sample."""
 
     def __init__(self, X: npt.NDArray[Any], group: npt.NDArray[Any] | None = None) -> None:

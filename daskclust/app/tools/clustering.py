@@ -9,7 +9,7 @@ from typing import Any
 import panel as pn
 
 from daskclust.app.latest import Later, Show
-from daskclust.app.opening import Part
+from daskclust.app.opening import OpenedPart
 from daskclust.app.state import State
 from daskclust.app.tools.whole import cluster_whole
 from daskclust.app.widgets import labelled
@@ -19,7 +19,7 @@ from daskclust.core.data.quote import in_html
 class Clustering:
     """A name for the files, a button, and how far the work is; the page can be used meanwhile."""
 
-    def __init__(self, state: State, part: Part, later: Later | None) -> None:
+    def __init__(self, state: State, part: OpenedPart, later: Later | None) -> None:
         self._state, self._part, self._later = state, part, later
         wide: dict[str, Any] = {"sizing_mode": "stretch_width"}
         told = f"A part is seen. All {part.of:,} points are clustered on Dask with these parameters, into files here."

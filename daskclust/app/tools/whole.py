@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import xarray as xr
 
-from daskclust.app.systems import System
+from daskclust.app.systems import ExplorerSystem
 
 Report = Callable[[int, int, str], None]
 
@@ -47,7 +47,9 @@ def files_of(name: str) -> tuple[Path, Path]:
     return labels.absolute(), table.absolute()
 
 
-def cluster_whole(whole: xr.Dataset, system: System, values: Mapping[str, Any], name: str, report: Report) -> Done:
+def cluster_whole(
+    whole: xr.Dataset, system: ExplorerSystem, values: Mapping[str, Any], name: str, report: Report
+) -> Done:
     """Cluster all with the current Dask client, or with workers that are started for it; write labels and table."""
     from distributed import default_client
 
@@ -63,7 +65,7 @@ def cluster_whole(whole: xr.Dataset, system: System, values: Mapping[str, Any], 
 
 
 def _cluster(
-    whole: xr.Dataset, system: System, values: Mapping[str, Any], files: tuple[Path, Path], report: Report
+    whole: xr.Dataset, system: ExplorerSystem, values: Mapping[str, Any], files: tuple[Path, Path], report: Report
 ) -> Done:
     from daskclust import io, properties, workers
     from daskclust.accessor import ClustAccessor

@@ -27,7 +27,7 @@ from bokeh.models import (
 from bokeh.plotting import figure
 
 from daskclust.app.look import Look
-from daskclust.app.selection import Box, Lasso, corners
+from daskclust.app.selection import ChosenBox, Lasso, corners
 from daskclust.app.views._scene import Choose
 from daskclust.core.data.quote import in_html
 
@@ -117,7 +117,7 @@ class Canvas:
             shape = event.geometry
             if event.final and shape["type"] == "rect":
                 x, y = (tuple(sorted((float(shape[f"{axis}0"]), float(shape[f"{axis}1"])))) for axis in "xy")
-                choose(Box(axes, x, y))  # type: ignore[arg-type]
+                choose(ChosenBox(axes, x, y))  # type: ignore[arg-type]
             elif event.final and shape["type"] == "poly":
                 choose(Lasso(axes, corners(list(shape["x"]), list(shape["y"]))))
 

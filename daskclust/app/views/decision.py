@@ -13,7 +13,7 @@ from bokeh.models import CustomJSTickFormatter, Span  # type: ignore[attr-define
 from daskclust.app import raster
 from daskclust.app.latest import Show
 from daskclust.app.look import Look
-from daskclust.app.selection import Clusters
+from daskclust.app.selection import ChosenClusters
 from daskclust.app.state import State
 from daskclust.app.systems import DELTA, DENSITY, Decision
 from daskclust.app.views._frame import IMAGE, PLACES, STARS, Canvas, Frame, Ranges, none, span
@@ -72,7 +72,7 @@ class DecisionPlot(View):
         seeds = np.flatnonzero(result["is_seed"].values)
         nearest = self._canvas.nearest((x, y), decision.columns[DENSITY][seeds], decision.columns[DELTA][seeds])
         if nearest is not None:
-            self._choose(Clusters((int(self._state.present.label[seeds[nearest]]),)))
+            self._choose(ChosenClusters((int(self._state.present.label[seeds[nearest]]),)))
 
     # -------------------------------------------------------------------------------------------------------- pixels
     def setting(self) -> Frame:

@@ -12,7 +12,7 @@ from bokeh.models import BasicTicker, LogTicker
 
 from daskclust.app.latest import Show
 from daskclust.app.look import LIGHT, Look
-from daskclust.app.selection import Clusters, Range, Selection, span_of
+from daskclust.app.selection import ChosenClusters, Range, Selection, span_of
 from daskclust.app.state import State
 from daskclust.app.views._frame import Canvas, none
 from daskclust.app.views._scene import Choose, Scene, View
@@ -52,7 +52,7 @@ class Histogram(View):
         if ends is not None:
             within = Range(self.column, *ends)
             numbers = np.flatnonzero(within.mask({self.column: self._state.present.table[self.column].values}))
-            self._choose(Clusters(tuple(numbers.tolist()), within) if len(numbers) else None)
+            self._choose(ChosenClusters(tuple(numbers.tolist()), within) if len(numbers) else None)
 
     def dress(self, look: Look) -> None:
         self._canvas.dress(look)

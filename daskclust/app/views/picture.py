@@ -12,7 +12,7 @@ from bokeh.transform import linear_cmap
 from daskclust.app import raster
 from daskclust.app.latest import Show
 from daskclust.app.look import LIGHT, Look
-from daskclust.app.selection import Clusters
+from daskclust.app.selection import ChosenClusters
 from daskclust.app.slices import Slice
 from daskclust.app.state import Outcome, State
 from daskclust.app.views._frame import IMAGE, NOTHING, PLACES, STARS, Canvas, Frame, Ranges, none, span
@@ -84,7 +84,7 @@ class Picture(View):
         there, *places = self._seen[1]
         nearest = self._canvas.nearest((x, y), *places)
         label = -1 if nearest is None else int(self._state.present.label[there][nearest])
-        self._choose(Clusters((label,)) if label >= 0 else None)
+        self._choose(ChosenClusters((label,)) if label >= 0 else None)
 
     def dress(self, look: Look) -> None:
         self._canvas.dress(look)
@@ -108,7 +108,7 @@ class Picture(View):
         if len(label) > _MOST_MARKERS:
             ranges, size = zip(*map(_cells, (x, y), ranges, frame), strict=True)
             if self._cells[0] != (key, frame):  # while clusters change, points stay where they are
-                self._cells = (key, frame), raster.Cells.of((x, y), ranges, size)
+                self._cells = (key, frame), raster.RasterCells.of((x, y), ranges, size)
             pixels = raster.paint(self._cells[1], kind, chosen, look=look, spread=size == frame)
         else:
             order = np.argsort(kind < len(COLORS), kind="stable")  # noise below

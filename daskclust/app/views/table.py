@@ -10,7 +10,7 @@ import pandas as pd
 import panel as pn
 
 from daskclust.app.latest import Show
-from daskclust.app.selection import Clusters
+from daskclust.app.selection import ChosenClusters
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.core.data.quote import in_html
 
@@ -29,7 +29,7 @@ class _ReadOnly(pn.widgets.Tabulator):  # type: ignore[misc,unused-ignore]
         pass
 
 
-class Table(View):
+class TableView(View):
     """The clusters with chosen points, or all of them, the largest first.
 
     Of clusters that were chosen one by one, rows are lit among all the others.
@@ -56,12 +56,12 @@ class Table(View):
     def _on_rows(self, event: Any) -> None:
         if not self._is_mine:
             numbers = tuple(sorted(self.panel.value.index[event.new].tolist()))
-            self._choose(Clusters(numbers) if numbers else None)
+            self._choose(ChosenClusters(numbers) if numbers else None)
 
     def prepare(self, scene: Scene, setting: Any) -> Show:
         selection, mask, origin = scene.chosen
         lit: tuple[int, ...] = ()
-        if isinstance(selection, Clusters) and selection.by is None and origin is scene.outcome:
+        if isinstance(selection, ChosenClusters) and selection.by is None and origin is scene.outcome:
             lit, mask = selection.numbers, None
         table = scene.outcome.rows(mask)
         columns = [str(name) for name, v in table.data_vars.items() if v.dims == ("cluster",)]

@@ -24,7 +24,7 @@ LEAF = 1 << LEAF_BITS
 _CLUMP = 64  # so many points at one place of the curve, and their order comes from ranks of coordinates
 
 
-class Tree(NamedTuple):
+class BoxTree(NamedTuple):
     """A complete binary tree: its root is node 1, below node h are 2 h and 2 h + 1; the last half are leaves."""
 
     period: tuple[float, ...]
@@ -62,7 +62,7 @@ def sorted_group(s, order, group, first_group, numbers):
 # ------------------------------------------------------------------------------------------------------- how it is made
 def make_tree(
     device: Host | Cuda, cells: Cells, n: int, columns: tuple[Any, Any, Any], extent: NDArray[np.float64]
-) -> Tree:
+) -> BoxTree:
     """Return the tree of `n` points sorted into `cells`.
 
     `columns` are density, index and group (or empty) of the sorted points; `extent` (2, d) is where they lie.
@@ -72,7 +72,7 @@ def make_tree(
     d, leaves = cells.positions.shape[0], 1
     while leaves * LEAF < n:
         leaves *= 2
-    tree = Tree(
+    tree = BoxTree(
         cells.grid.period,
         points,
         device.scratch("tree positions", (d, n), cells.positions.dtype),

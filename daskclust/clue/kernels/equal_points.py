@@ -22,7 +22,7 @@ from daskclust.core.space.grid import Cells, axis_cell, begin_of
 MANY = 64  # equal points; measured: with fewer at a place the sums take less time than finding these places
 
 
-class Places(NamedTuple):
+class PointPlaces(NamedTuple):
     """Distinct places of the points: of many that are equal, and of every other one."""
 
     of_row: Any  # (n,) place of each point; places are numbered by their first point
@@ -31,7 +31,7 @@ class Places(NamedTuple):
     begin: Any  # (k + 1,) where each place begins among them
 
 
-def find_places(device: Host | Cuda, cells: Cells, n: int, group: Any) -> Places | None:
+def find_places(device: Host | Cuda, cells: Cells, n: int, group: Any) -> PointPlaces | None:
     """Return the places of `n` points sorted into `cells`; None where no `MANY` of them are equal."""
     found = device.full(1, 0, np.int32)
     stride = (MANY + 1) // 2
@@ -55,7 +55,7 @@ def find_places(device: Host | Cuda, cells: Cells, n: int, group: Any) -> Places
     device.run(_number, n, first_of, up_to, of_row, firsts)
     rows, begin = device.order_of(of_row), device.empty(k + 1, np.int32)
     device.run(_mark_begin, n, rows, of_row, begin)
-    return Places(of_row, firsts, rows, begin)
+    return PointPlaces(of_row, firsts, rows, begin)
 
 
 def _tiny(dtype: Any, period: tuple[float, ...]) -> tuple[float, ...]:

@@ -80,7 +80,7 @@ class Table(Mapping[str, Any]):
         return Table(self.as_given(names), self._column, self._units)
 
     def as_given(self, names: Sequence[str]) -> list[Any]:
-        """Return names as the user has them, who may have numbers."""
+        """Return the original names of columns, which may be integers."""
         return [self._names[name] for name in names]
 
 
@@ -268,7 +268,7 @@ def _stacked(*arrays: Any) -> Any:
     return np.stack([array.astype(dtype, copy=False) for array in arrays], axis=1)
 
 
-def beside(X: Any, name: str, values: Any, kind: Kind, dtype: Any = None) -> Any:
+def aligned_column(X: Any, name: str, values: Any, kind: Kind, dtype: Any = None) -> Any:
     """Return a column of a kind with one value for each point of X, as an array of X's class and chunks."""
     if library(values) == "dask" and not is_dask(X):
         raise TypeError(f"{name} is a dask collection and X is not; pass X as a dask array too, or {name}.compute()")

@@ -37,7 +37,7 @@ def exchange_for(layout: Layout, columns: dict[str, Any], positions: str, group:
     positions, group : str
         The columns by which points are divided, as of `Plan`.
     """
-    given = work.Given(list(columns), layout.starts, layout.partition, positions, group)
+    given = work.SplitSpec(list(columns), layout.starts, layout.partition, positions, group)
     like = next(iter(columns.values()))._meta
     if layout.partition is None:
         return AsGiven(layout, given)
@@ -56,7 +56,7 @@ class AsGiven:
         ranges of several runs.
     """
 
-    def __init__(self, layout: Layout, given: work.Given) -> None:
+    def __init__(self, layout: Layout, given: work.SplitSpec) -> None:
         self.layout, self.given, self.starts = layout, given, layout.starts
 
     def to_chunks(self, steps: Steps, runs: list[Any]) -> Any:
@@ -95,7 +95,7 @@ class PieceByPiece(AsGiven):
 class AllToAll(AsGiven):
     """Every run has something for every chunk: several chunks, or runs, that follow each other share their pieces."""
 
-    def __init__(self, layout: Layout, given: work.Given) -> None:
+    def __init__(self, layout: Layout, given: work.SplitSpec) -> None:
         super().__init__(layout, given)
         self.starts = layout.ranges()
 

@@ -33,7 +33,7 @@ def merged(steps: Steps, plan: WholePlan, found: Any) -> tuple[Any, Any]:
     frontiers = steps.each("frontiers", work.frontier, found)  # dask takes "frontier", of 8 letters, for a hash
     # Of chunks that one step needs, dask begins with any, and keeps what it has read for the others. A chain of steps
     # that do nothing leads it through them in order; they wait for each other, and chunks do not.
-    turns = None if plan.carry else steps.chain("turn", work.turn, frontiers)
+    turns = None if plan.carry else steps.chain("turn", work.wait_in_order, frontiers)
     return steps.in_groups("merge", partial(work.merge, plan), frontiers, after=turns), frontiers
 
 

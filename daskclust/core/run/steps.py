@@ -17,7 +17,7 @@ from daskclust.core.run.plan import Plan, WholePlan
 from daskclust.core.space.partition import Chunk, Partition
 
 
-class Given(NamedTuple):
+class SplitSpec(NamedTuple):
     """What the steps that take the input's rows have to know."""
 
     names: list[str]  # of columns
@@ -34,14 +34,14 @@ class Given(NamedTuple):
         return {name: on_device_of(columns[0], for_kernels(name, column)) for name, column in pairs}
 
 
-def as_chunk(columns: list[Any], run: int, given: Given) -> Chunk:
+def as_chunk(columns: list[Any], run: int, given: SplitSpec) -> Chunk:
     """Return a run of the input's chunks as a chunk of the plan."""
     named = given.named(columns)
     X = named[given.names[0]]
     return Chunk(named, given.starts[run] + device_of(X).count_up(len(X)), as_given=True)
 
 
-def split(columns: list[Any], run: int, given: Given) -> list[Chunk]:
+def split(columns: list[Any], run: int, given: SplitSpec) -> list[Chunk]:
     """Return the parts that a run of the input's chunks has of the chunks `among` (see `Partition.split`)."""
     assert given.partition is not None
     named, among = given.named(columns), np.array(given.among[run])
@@ -65,7 +65,7 @@ class Share(NamedTuple):
     ends: Ids  # (chunks + 1,) where the points for each chunk begin, and one behind the last
 
 
-def share_out(columns: list[Any], run: int, given: Given) -> list[Share]:
+def share_out(columns: list[Any], run: int, given: SplitSpec) -> list[Share]:
     """Return what a run of the input's chunks has for all chunks, `width` of these at a time."""
     partition, named = given.partition, given.named(columns)
     assert partition is not None
@@ -80,7 +80,7 @@ def share_out(columns: list[Any], run: int, given: Given) -> list[Share]:
     return shares
 
 
-def chunks_of(shares: list[Share], given: Given, number: int) -> list[Chunk]:
+def chunks_of(shares: list[Share], given: SplitSpec, number: int) -> list[Chunk]:
     """Return the chunks that some shares, of all runs in their order, are for; `number` is their place.
 
     What each share has for each chunk is not looked at by itself: these may be a million.
@@ -118,8 +118,8 @@ def frontier(local_and_frontier: tuple[Any, Any]) -> Any:
     return found._replace(places=None) if isinstance(found, Fragments) else found
 
 
-def turn(_frontier: Any, _before: None) -> None:
-    """Do nothing, after a frontier and what was before that."""
+def wait_in_order(_frontier: Any, _before: None) -> None:
+    """Do nothing: a placeholder task that makes Dask start chunks in order."""
 
 
 def merge(plan: WholePlan, frontiers: list[Any], *_turn: Any) -> Any:

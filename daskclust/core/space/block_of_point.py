@@ -16,7 +16,7 @@ from daskclust.core.space.grid import lower_bound, within_period
 MARGIN = 2.0**-50  # halos are a little wider than said, in units of the coordinate: it may be rounded
 
 
-class Level(NamedTuple):
+class CutLevel(NamedTuple):
     """The planes across one axis: a row for each block that the axes before it make."""
 
     planes: Any  # float64, ascending, rows filled up with infinity
@@ -24,7 +24,7 @@ class Level(NamedTuple):
     first: Any  # (rows,) int64: the number of the first of them
 
 
-class Tree(NamedTuple):
+class BlockTree(NamedTuple):
     """Blocks and what they were before the last axes were cut: the whole of space first, then axis after axis."""
 
     first: Any  # (k,) int64: the first of the blocks that the next axis makes of one
@@ -33,7 +33,7 @@ class Tree(NamedTuple):
     high: Any  # (k,) float64: where it ends
 
 
-def tree_of(levels: tuple[Level, ...], period: tuple[float, ...]) -> Tree:
+def tree_of(levels: tuple[CutLevel, ...], period: tuple[float, ...]) -> BlockTree:
     """Return the tree of the blocks that planes make; the last blocks are the last of the tree."""
     first, counts, low, high = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.zeros(1)], [np.zeros(1)]
     begin = 1  # the whole of space is there already
@@ -45,7 +45,7 @@ def tree_of(levels: tuple[Level, ...], period: tuple[float, ...]) -> Tree:
             ends = (0.0, cycle) if cycle and count > 1 else (-np.inf, np.inf)
             low.append(np.array([ends[0], *planes[: count - 1]]))
             high.append(np.array([*planes[: count - 1], ends[1]]))
-    return Tree(np.concatenate(first), np.concatenate(counts), np.concatenate(low), np.concatenate(high))
+    return BlockTree(np.concatenate(first), np.concatenate(counts), np.concatenate(low), np.concatenate(high))
 
 
 @kernel

@@ -13,7 +13,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: spreads wha
 _ONE, _HALF = np.uint64(1), np.uint64(32)
 
 
-class Places(NamedTuple):
+class RowPlaces(NamedTuple):
     """Places of rows, numbered by their smallest row."""
 
     of_row: NDArray[np.int64]  # (n,): place of each row
@@ -36,7 +36,7 @@ class Places(NamedTuple):
         return len(self.begin) == len(self.members) + 1
 
 
-def equal_rows(X: Any, group: Any = None) -> Places:
+def equal_rows(X: Any, group: Any = None) -> RowPlaces:
     """Return the places of finite rows of floats (n, d) on the host; rows of different groups, whole numbers, differ.
 
     0.0 and -0.0 are equal. It takes O(n d): a look into a hash table for each row, a comparison where hashes agree.
@@ -49,7 +49,7 @@ def equal_rows(X: Any, group: Any = None) -> Places:
     codes = np.empty(n, np.uint64)
     _number_rows.run(1, X, X.view(f"u{X.itemsize}"), group, table, codes, of_row, begin, members)
     last = int(of_row.max(initial=-1))
-    return Places(of_row, begin[: last + 2], members)
+    return RowPlaces(of_row, begin[: last + 2], members)
 
 
 @body
@@ -78,7 +78,7 @@ def code_of_row(i, X, bits, group):
 
 @kernel
 def _number_rows(_once, X, bits, group, table, codes, of_row, begin, members):
-    """Write `Places`; `table` has a place for some hashes and -1 for the others, `members` first the smallest rows."""
+    """Write `RowPlaces`; `table` has a place for some hashes and -1 for others, `members` first the smallest rows."""
     mask = np.uint64(len(table) - 1)
     places = 0
     for i in range(len(X)):

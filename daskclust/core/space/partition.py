@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.core.device.arrays import HOST, Cuda, Host, device_of
-from daskclust.core.space.block_of_point import MARGIN, Level, Tree, find_home, in_parts, tree_of
+from daskclust.core.space.block_of_point import MARGIN, BlockTree, CutLevel, find_home, in_parts, tree_of
 from daskclust.core.space.grid import WIDER, along_axes, wrap_positions
 
 Halo = float | tuple[float, ...]  # one length, or one for each axis
@@ -81,8 +81,8 @@ class Partition:
     period: tuple[float, ...] = ()
     halo: Halo = 0.0
     n_blocks: int = field(init=False)
-    _levels: tuple[Level, ...] = field(init=False, repr=False, compare=False)
-    _tree: Tree = field(init=False, repr=False, compare=False)
+    _levels: tuple[CutLevel, ...] = field(init=False, repr=False, compare=False)
+    _tree: BlockTree = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         levels, count, count_axes = [], 1, len(self.cuts)
@@ -94,7 +94,7 @@ class Partition:
             planes = np.full((count, counts.max() - 1), np.inf)
             for row, values in zip(planes, rows, strict=True):
                 row[: len(values)] = values
-            levels.append(Level(planes, counts, np.cumsum(counts) - counts))
+            levels.append(CutLevel(planes, counts, np.cumsum(counts) - counts))
             count = int(counts.sum())
         if isinstance(self.halo, Sequence | np.ndarray):
             object.__setattr__(self, "halo", tuple(map(float, self.halo)))
@@ -288,7 +288,7 @@ class Partition:
             nothing = device.count_up(0)
             return device.full(len(X), 0, np.int32), nothing, nothing
         cut, period = len(self.cuts), self.period[: len(self.cuts)]
-        reach, tree = along_axes(self.halo, cut), Tree(*map(device.from_host, self._tree))
+        reach, tree = along_axes(self.halo, cut), BlockTree(*map(device.from_host, self._tree))
         home, is_near = device.scratch("home", len(X), np.int32), device.scratch("is near", len(X), np.bool_)
         whole = len(tree.low) - self.n_blocks
         device.run(find_home, len(X), X[:, :cut], tree, period, reach, whole, home, is_near)
@@ -305,12 +305,12 @@ class Partition:
         block = 0 * rows
         for axis, level in enumerate(self._levels):
             x = positions[rows, axis].astype(np.float64)
-            here = Level(*[device.from_host(values) for values in level])
+            here = CutLevel(*[device.from_host(values) for values in level])
             rows, block = self._spread(device, axis, here, x, x, rows, block)
         return rows, block
 
     def _spread(
-        self, device: Host | Cuda, axis: int, level: Level, low: Any, high: Any, rows: Any, block: Any
+        self, device: Host | Cuda, axis: int, level: CutLevel, low: Any, high: Any, rows: Any, block: Any
     ) -> tuple[Any, Any]:
         """Give each (row, block) pair one for every block along `axis` that is within the halo of `low` to `high`."""
         halo = along_axes(self.halo, len(self.cuts))[axis]
@@ -330,7 +330,7 @@ def widened(reach: Halo) -> Halo:
     return tuple(length * WIDER for length in reach) if isinstance(reach, tuple) else reach * WIDER
 
 
-def _block_at(level: Level, period: float, x: Any, block: Any) -> Any:
+def _block_at(level: CutLevel, period: float, x: Any, block: Any) -> Any:
     """Return the number of the block at `x` within those of its row; it goes on counting beyond a period."""
     turns = np.floor(x / period).astype(np.int64) if period else 0 * block
     x = x - turns * period

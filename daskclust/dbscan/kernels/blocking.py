@@ -11,7 +11,7 @@ import numpy as np
 from daskclust.core.device.arrays import HOST, Cuda, Host, copy
 from daskclust.core.device.kernels import body, kernel
 from daskclust.core.space.grid import PAD, lower_bound, within_period
-from daskclust.dbscan.kernels.blocks import CELL_BITS, LUMP, Blocks, Grid, reach_table, with_blocks
+from daskclust.dbscan.kernels.blocks import BUNDLE, CELL_BITS, BlockGrid, Blocks, reach_table, with_blocks
 
 _MOST_KEYS = 2**62
 _MOST_SHORT = 2**31 - 1  # numbers of rows and columns that int32 holds
@@ -25,7 +25,7 @@ class Gaps(NamedTuple):
     moved: tuple[Any, ...]  # their numbers without the wide gaps
 
 
-def sort_into_blocks(device: Host | Cuda, X: Any, grid: Grid, eps: float) -> Blocks:
+def sort_into_blocks(device: Host | Cuda, X: Any, grid: BlockGrid, eps: float) -> Blocks:
     """Return the points ``X`` (n, d), n > 0, sorted into the blocks of `grid`."""
     n, d = X.shape
     rank = row_key = device.empty(0, np.int64)
@@ -59,7 +59,7 @@ def sort_into_blocks(device: Host | Cuda, X: Any, grid: Grid, eps: float) -> Blo
         grid,
         device.from_host(reach_table(grid, eps)),
         device.empty((d, n + PAD), X.dtype),
-        device.empty((2 * d, -(-n // LUMP)), X.dtype),
+        device.empty((2 * d, -(-n // BUNDLE)), X.dtype),
         order,
         device.empty(n_cells + 1, np.int32),
         device.empty(0 if device is HOST else n_cells, np.int64),
@@ -83,7 +83,7 @@ def sort_into_blocks(device: Host | Cuda, X: Any, grid: Grid, eps: float) -> Blo
     return blocks
 
 
-def _span(grid: Grid) -> int:
+def _span(grid: BlockGrid) -> int:
     return math.prod(grid.blocks) << CELL_BITS
 
 
@@ -116,7 +116,7 @@ def write_keys(i, X, grid, gaps, rank, own_bits, keys):
     keys[i] = (key << own_bits) | np.int64(i) if own_bits > 0 else key
 
 
-def _without_gaps(device: Host | Cuda, X: Any, grid: Grid, gaps: Gaps) -> tuple[Grid, Gaps]:
+def _without_gaps(device: Host | Cuda, X: Any, grid: BlockGrid, gaps: Gaps) -> tuple[BlockGrid, Gaps]:
     """Return the grid with its open axes cut short where no point is: only near cells need to keep their distance."""
     positions, kept, moved, cells = device.to_host(X), list(gaps.kept), list(gaps.moved), list(grid.cells)
     for axis in range(len(grid.cells)):
@@ -129,7 +129,7 @@ def _without_gaps(device: Host | Cuda, X: Any, grid: Grid, gaps: Gaps) -> tuple[
     return with_blocks(grid._replace(cells=tuple(cells))), Gaps(tuple(kept), tuple(moved))
 
 
-def _ranked_rows(device: Host | Cuda, X: Any, grid: Grid, gaps: Gaps) -> tuple[Any, Any]:
+def _ranked_rows(device: Host | Cuda, X: Any, grid: BlockGrid, gaps: Gaps) -> tuple[Any, Any]:
     """Return the number of each point's row, of those that hold points, and which rows these are."""
     if grid.blocks[0] * grid.blocks[1] >= _MOST_KEYS:
         raise ValueError(
@@ -316,12 +316,12 @@ def write_positions(place, X, blocks):
 
 
 @kernel
-def write_boxes(lump, n, blocks):
-    """Write the box around a lump of sorted points."""
+def write_boxes(bundle, n, blocks):
+    """Write the box around a bundle of sorted points."""
     axes = len(blocks.grid.period)
     for k in range(axes):
-        low = high = blocks.positions[k, lump * LUMP]
-        for i in range(lump * LUMP, min((lump + 1) * LUMP, n)):
+        low = high = blocks.positions[k, bundle * BUNDLE]
+        for i in range(bundle * BUNDLE, min((bundle + 1) * BUNDLE, n)):
             low = min(low, blocks.positions[k, i])
             high = max(high, blocks.positions[k, i])
-        blocks.boxes[k, lump], blocks.boxes[axes + k, lump] = low, high
+        blocks.boxes[k, bundle], blocks.boxes[axes + k, bundle] = low, high

@@ -18,11 +18,11 @@ from daskclust.core.device.kernels import body
 from daskclust.core.space.grid import lower_bound
 
 CELL_BITS = 6  # 64 cells a block
-LUMP = 64  # sorted points that share a box
+BUNDLE = 64  # sorted points that share a box
 SELF = 13  # the code of a block itself among the 27 around it
 
 
-class Grid(NamedTuple):
+class BlockGrid(NamedTuple):
     """A grid of cells; `blocks`, `lowest` and `highest` always have three entries, the others one for each axis."""
 
     inverse: tuple[float, ...]  # cells for each unit of length
@@ -38,10 +38,10 @@ class Grid(NamedTuple):
 class Blocks(NamedTuple):
     """Points sorted by block and cell, padded by `PAD`."""
 
-    grid: Grid
+    grid: BlockGrid
     reach: Any  # (64, 27) int64: the cells of each neighbouring block within reach of a cell
     positions: Any  # (d, n + PAD) coordinates, periodic ones within [0, period)
-    boxes: Any  # (2 d, n / LUMP) the lowest, then the highest coordinates of LUMP points each
+    boxes: Any  # (2 d, n / BUNDLE) the lowest, then the highest coordinates of BUNDLE points each
     order: Any  # (n + PAD,) int32: where the point stands in the input
     start: Any  # (cells + 1,) int32: where each cell's points begin
     place: Any  # (cells,) int64: CELL_BITS times shifted, the block of each cell, and its bit there; empty on the CPU
@@ -54,7 +54,7 @@ class Blocks(NamedTuple):
     counts: Any  # (2,) int32: how many cells and blocks there are; on CUDA arrays of them may be longer
 
 
-def make_grid(low: NDArray[np.float64], high: NDArray[np.float64], eps: float, period: tuple[float, ...]) -> Grid:
+def make_grid(low: NDArray[np.float64], high: NDArray[np.float64], eps: float, period: tuple[float, ...]) -> BlockGrid:
     """Return the grid that covers the box from `low` to `high`, periodic axes as a whole."""
     d = len(period)
     width = 1 << (CELL_BITS // d)
@@ -68,10 +68,10 @@ def make_grid(low: NDArray[np.float64], high: NDArray[np.float64], eps: float, p
         inverse.append(count / cycle if cycle else 1.0 / side)
         begin.append(0.0 if cycle else float(a))
         cells.append(count)
-    return with_blocks(Grid(tuple(inverse), tuple(begin), tuple(cells), tuple(period), (), (), (), False))
+    return with_blocks(BlockGrid(tuple(inverse), tuple(begin), tuple(cells), tuple(period), (), (), (), False))
 
 
-def with_blocks(grid: Grid) -> Grid:
+def with_blocks(grid: BlockGrid) -> BlockGrid:
     """Return the grid with the blocks that its number of cells makes."""
     d = len(grid.cells)
     width = 1 << (CELL_BITS // d)
@@ -88,7 +88,7 @@ def with_blocks(grid: Grid) -> Grid:
     )
 
 
-def reach_table(grid: Grid, eps: float) -> NDArray[np.int64]:
+def reach_table(grid: BlockGrid, eps: float) -> NDArray[np.int64]:
     """Return, for each cell of a block and each of the 27 blocks around it, the mask of the cells within `eps`."""
     d = len(grid.cells)
     steps = tuple(math.floor(eps * per_unit * (1 + 1e-9)) + 1 for per_unit in grid.inverse)

@@ -18,7 +18,7 @@ from daskclust.core.device.operations import (
     store,
     times,
 )
-from daskclust.dbscan.kernels.blocks import LUMP, fold_around, sweep_row
+from daskclust.dbscan.kernels.blocks import BUNDLE, fold_around, sweep_row
 from daskclust.dbscan.kernels.links import apart, are_near
 
 DOUBT = np.int32(-1)  # a count that only float64 can tell
@@ -96,23 +96,23 @@ def count_near(state, a, b, code, wraps, context):
 
 @body
 def count_run(state, begin, end, own, blocks, limits, enough):
-    """Count points `begin` to `end` - 1; where they are many, not those of lumps too far away, nor more than enough."""
-    by_lump = end - begin >= LUMP
-    while begin < end and not (by_lump and lowest(state[0]) >= enough):
-        following = min((begin // LUMP + 1) * LUMP, end) if by_lump else end
-        if not by_lump or is_lump_near(begin // LUMP, own, blocks, limits):
+    """Count points `begin` to `end` - 1; where they are many, no bundles that are too far, nor more than enough."""
+    by_bundle = end - begin >= BUNDLE
+    while begin < end and not (by_bundle and lowest(state[0]) >= enough):
+        following = min((begin // BUNDLE + 1) * BUNDLE, end) if by_bundle else end
+        if not by_bundle or is_bundle_near(begin // BUNDLE, own, blocks, limits):
             state = count_points(state, begin, following, own, blocks, limits)
         begin = following
     return state
 
 
 @body
-def is_lump_near(lump, own, blocks, limits):
-    """Return whether any of a few points may be within eps of the box of a lump."""
+def is_bundle_near(bundle, own, blocks, limits):
+    """Return whether any of a few points may be within eps of the box of a bundle."""
     axes = len(own)
     total = like(own[0], 0)
     for k in range(axes):
-        gap = apart(blocks.boxes[k, lump] - own[k], own[k] - blocks.boxes[axes + k, lump])
+        gap = apart(blocks.boxes[k, bundle] - own[k], own[k] - blocks.boxes[axes + k, bundle])
         total = total + times(gap, gap)
     return lowest(total) <= limits[1]
 

@@ -12,7 +12,7 @@ import numpy as np
 from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.operations import atomic_add, atomic_min, count_bits, like, lowest_bit, select, times
 from daskclust.core.device.unionfind import find, unite
-from daskclust.dbscan.kernels.blocks import LUMP, SELF, fold_around, sweep_row
+from daskclust.dbscan.kernels.blocks import BUNDLE, SELF, fold_around, sweep_row
 
 NONE = np.int32(2**31 - 1)  # no cluster
 
@@ -54,20 +54,20 @@ def apart(below, above):
 
 
 @body
-def point_gap2(i, lump, blocks):
-    """Return the squared distance of point i from the box of a lump: as computed, no point there is nearer."""
+def point_gap2(i, bundle, blocks):
+    """Return the squared distance of point i from the box of a bundle: as computed, no point there is nearer."""
     axes = len(blocks.grid.period)
     total = like(blocks.positions[0, i], 0)
     for k in range(axes):
         x = blocks.positions[k, i]
-        gap = apart(blocks.boxes[k, lump] - x, x - blocks.boxes[axes + k, lump])
+        gap = apart(blocks.boxes[k, bundle] - x, x - blocks.boxes[axes + k, bundle])
         total = total + times(gap, gap)
     return total
 
 
 @body
-def lump_gap2(one, other, blocks):
-    """Return the squared distance of the boxes of two lumps: as computed, no two of their points are nearer."""
+def bundle_gap2(one, other, blocks):
+    """Return the squared distance of the boxes of two bundles: as computed, no two of their points are nearer."""
     axes = len(blocks.grid.period)
     total = like(blocks.boxes[0, one], 0)
     for k in range(axes):
@@ -90,29 +90,29 @@ def cells_touch(c, d, wraps, blocks, stop, limits):
     if stop[c] - blocks.start[c] > stop[d] - blocks.start[d]:
         c, d = d, c  # go through the smaller one
     i, end = np.int64(blocks.start[c]), np.int64(stop[c])
-    if wraps or end - i < LUMP:
+    if wraps or end - i < BUNDLE:
         while i < end:
             if touches(i, d, wraps, blocks, stop, limits):
                 return True
             i += 1
         return False
     while i < end:
-        following = min((i // LUMP + 1) * LUMP, end)
-        if lump_touches(i, following, d, wraps, blocks, stop, limits):
+        following = min((i // BUNDLE + 1) * BUNDLE, end)
+        if bundle_touches(i, following, d, wraps, blocks, stop, limits):
             return True
         i = following
     return False
 
 
 @body
-def lump_touches(begin, end, c, wraps, blocks, stop, limits):
-    """Return True where a core point of cell c is within eps of one of points `begin` to `end` - 1, all of one lump."""
+def bundle_touches(begin, end, c, wraps, blocks, stop, limits):
+    """Return True where a core point of cell c is within eps of one of points `begin` to `end` - 1, of one bundle."""
     j, last = np.int64(blocks.start[c]), np.int64(stop[c])
     while j < last:
-        following = min((j // LUMP + 1) * LUMP, last)
-        if lump_gap2(begin // LUMP, j // LUMP, blocks) <= limits[1]:
+        following = min((j // BUNDLE + 1) * BUNDLE, last)
+        if bundle_gap2(begin // BUNDLE, j // BUNDLE, blocks) <= limits[1]:
             for i in range(begin, end):
-                near = point_gap2(i, j // LUMP, blocks) <= limits[1]
+                near = point_gap2(i, j // BUNDLE, blocks) <= limits[1]
                 if near and any_near(i, j, following, wraps, blocks, limits):
                     return True
         j = following
@@ -286,10 +286,10 @@ def lower_label(label, i, near, b, wraps, context):
 def touches(i, c, wraps, blocks, stop, limits):
     """Return True where a core point of cell c is within eps of point i."""
     j, end = np.int64(blocks.start[c]), np.int64(stop[c])
-    by_lump = not wraps and end - j >= LUMP
+    by_bundle = not wraps and end - j >= BUNDLE
     while j < end:
-        following = min((j // LUMP + 1) * LUMP, end) if by_lump else end
-        near = not by_lump or point_gap2(i, j // LUMP, blocks) <= limits[1]
+        following = min((j // BUNDLE + 1) * BUNDLE, end) if by_bundle else end
+        near = not by_bundle or point_gap2(i, j // BUNDLE, blocks) <= limits[1]
         if near and any_near(i, j, following, wraps, blocks, limits):
             return True
         j = following

@@ -34,7 +34,7 @@ _TESTS = 256  # distances that a thread takes for a pair of cells; where they do
 _SLICE_BITS = 10  # 1024 points of the larger cell a warp
 
 
-class Pairs(NamedTuple):
+class CellPairs(NamedTuple):
     """A list of pairs of cells, slice by slice; those that it has no place for are dealt with at once."""
 
     listed: Any  # (most, 4) int32: the larger cell, the other one, the slice, and whether distances go around a period
@@ -176,7 +176,7 @@ def list_pair(c, d, wraps, blocks, stop, limits, parent, pairs):
 
 @body
 def join_slice(c, d, k, lane, lanes, wraps, blocks, stop, limits, parent):
-    """Join cells c and d if, in slice k of c, every so manieth core point from `lane` on has one near that is in d."""
+    """Join cells c and d where, of slice k of c, a core point is near one of d: `lane` checks every n-th point."""
     i = np.int64(blocks.start[c]) + (np.int64(k) << _SLICE_BITS)
     end = min(i + (1 << _SLICE_BITS), np.int64(stop[c]))
     i += lane

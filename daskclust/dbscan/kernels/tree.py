@@ -17,7 +17,7 @@ from daskclust.dbscan.kernels.core_points import add_weight
 from daskclust.dbscan.kernels.links import NONE, apart
 
 
-class Tree(NamedTuple):
+class PointTree(NamedTuple):
     """A complete binary tree of n points: node k has nodes 2 k + 1 and 2 k + 2, or is one of the last, the leaves."""
 
     order: Any  # (n + PAD,) int32: where the point stands in the input

@@ -30,7 +30,7 @@ class Boxes(NamedTuple):
     oldest: Any  # (boxes,): smallest id, or below
 
 
-class Blocks(NamedTuple):
+class MatrixBlocks(NamedTuple):
     """Blocks and nodes of slots, and the nearest cluster that each slot knows of."""
 
     place: Any  # (blocks * d * 64,) float32: coordinates of a block's slots, axis by axis

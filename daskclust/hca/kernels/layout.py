@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.core.device.kernels import body, kernel
-from daskclust.hca.kernels.blocks import FAR, HIGHEST, SIDE, WIDTH, Blocks, Boxes
+from daskclust.hca.kernels.blocks import FAR, HIGHEST, SIDE, WIDTH, Boxes, MatrixBlocks
 from daskclust.hca.kernels.clusters import Clusters
 
 SAMPLE = 128  # rows that tell along which axis a part is longest
@@ -118,7 +118,7 @@ def principal_axes(center: NDArray[np.float64]) -> Axes:
     return Axes(middle, np.ascontiguousarray(axes[:, ::-1]) * scale, np.array([scale]))
 
 
-def arrange(clusters: Clusters, near: Any, partner: Any, axes: Axes) -> tuple[Clusters, Blocks]:
+def arrange(clusters: Clusters, near: Any, partner: Any, axes: Axes) -> tuple[Clusters, MatrixBlocks]:
     """Give the clusters that there are new slots; return them and their blocks."""
     alive = np.flatnonzero(clusters.ident >= 0)
     m, d = len(alive), clusters.center.shape[1]
@@ -160,7 +160,7 @@ def arrange(clusters: Clusters, near: Any, partner: Any, axes: Axes) -> tuple[Cl
     place = np.ascontiguousarray(place.reshape(-1, SIDE, d).transpose(0, 2, 1)).ravel()
     firsts = np.full(len(block_near), -1), np.full(len(node_near), -1)
     bound = np.empty(slots, np.int64)
-    return clusters, Blocks(place, boxes, nodes, near, partner, bound, block_near, node_near, *firsts, *axes)
+    return clusters, MatrixBlocks(place, boxes, nodes, near, partner, bound, block_near, node_near, *firsts, *axes)
 
 
 def _boxes(low: Any, high: Any, stretch: Any, oldest: Any) -> Boxes:

@@ -3,8 +3,8 @@
 A symmetric or lower triangular matrix (d, d) is a row of d (d + 1) / 2 numbers, the lower triangle row by row. A shape
 W has ``W.T @ W`` equal to the inverse covariance, so the Mahalanobis distance is the length of ``W @ x``.
 
-The threads of a block make a shape together, each its `Share` of the elements. Every sum is one thread's, from its
-first term to its last, so the result has the same bits for any number of threads; on the CPU one thread has all.
+The threads of a block make a shape together, each its `ThreadShare` of the elements. Every sum is one thread's, from
+its first term to its last, so the result has the same bits for any number of threads; on the CPU one thread has all.
 Between two barriers no thread reads what another writes.
 """
 
@@ -44,7 +44,7 @@ class Shapes(NamedTuple):
     memory: Any  # (`numbers_for_shape`,): to make a shape in
 
 
-class Share(NamedTuple):
+class ThreadShare(NamedTuple):
     """The part of a block's work that is a thread's: of a list every `size`-th item from `rank` on.
 
     Of a matrix it is rows `row`, `row` + `rows`, ... and columns likewise; up to 16 threads share a row.
@@ -58,7 +58,7 @@ class Share(NamedTuple):
     columns: int
 
 
-ALL = Share(0, 1, 0, 1, 0, 1)  # of a thread that works alone
+ALL = ThreadShare(0, 1, 0, 1, 0, 1)  # of a thread that works alone
 
 
 def numbers_for_shape(d: int) -> int:
@@ -69,7 +69,7 @@ def numbers_for_shape(d: int) -> int:
 @body
 def share_of(rank, size):
     """Return the share of one of `size` threads, a power of two."""
-    return Share(rank, size, rank >> 4, max(size >> 4, 1), rank & 15, min(size, 16))
+    return ThreadShare(rank, size, rank >> 4, max(size >> 4, 1), rank & 15, min(size, 16))
 
 
 @body

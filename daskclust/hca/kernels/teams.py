@@ -29,7 +29,7 @@ NOBODY = np.int64(1) << 62
 OFFER = 5  # numbers that each thread offers
 
 
-class Sets(NamedTuple):
+class TeamSets(NamedTuple):
     """Sets of clusters, one after the other in the arrays of all of them."""
 
     begin: Any  # (sets + 1,): their slots
@@ -38,7 +38,7 @@ class Sets(NamedTuple):
     partner: Any  # (slots,): id of that cluster; while it is alive `near` is its distance
 
 
-class Desk(NamedTuple):
+class TeamScratch(NamedTuple):
     """Where the threads of teams work together."""
 
     offers: Any  # (2 * OFFER * blocks,): of the blocks of a team that has several; there is but one such team
