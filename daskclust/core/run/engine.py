@@ -137,7 +137,7 @@ class Lazy:
             results |= self._as_arrays(steps, back, plan.results_before_merge)
         return results | {"n_clusters": whole(count, _count, (), np.int64)}
 
-    def merged(self, plan: WholePlan) -> Any:
+    def _merged(self, plan: WholePlan) -> Any:
         """Return what `merge` makes of the frontiers of all chunks: results about the data set as a whole."""
         steps, local = self._local(plan, self._measured(plan))
         return merging.merged(steps, plan, local)[0]
@@ -185,7 +185,7 @@ def gather(
 ) -> dict[str, Any]:
     """Return results about the data set as a whole: attributes of what `merge` gives, with these shapes and dtypes."""
     if is_dask(next(iter(columns.values()))):
-        merged = Lazy(columns, division, plan).merged(plan)
+        merged = Lazy(columns, division, plan)._merged(plan)
         return {name: whole(merged, partial(_attribute, name), *kind) for name, kind in results.items()}
     with expecting(plan.kernels):
         merged = plan.merge([plan.local(plan.measure(Chunk(named_for_kernels(columns))))[1]])
