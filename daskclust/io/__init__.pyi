@@ -30,7 +30,6 @@ __all__ = [
     "to_dataset",
     "to_device",
     "write_cells",
-    "write_gmhc",
     "write_hits",
     "write_particles",
     "write_tpx3",
@@ -39,7 +38,6 @@ __all__ = [
 from .cytometry.files import open_fcs as open_fcs
 from .cytometry.files import read_cells as read_cells
 from .cytometry.gmhc import read_gmhc as read_gmhc
-from .cytometry.gmhc import write_gmhc as write_gmhc
 from .cytometry.transform import arcsinh_transform as arcsinh_transform
 from .cytometry.transform import compensate as compensate
 from .cytometry.write import write_cells as write_cells

@@ -8,6 +8,7 @@ import shutil
 
 import numpy as np
 import pytest
+from cases.files.writers import write_gmhc
 from distributed import LocalCluster
 
 from daskclust import datasets, io
@@ -48,7 +49,7 @@ def made(tmp_path_factory):
     io.write_particles(datasets.cosmology_box(1500, rng=0).drop_vars("halo"), folder / "snapshot.hdf5")
     cells = datasets.cytometry(300, 3, rng=0).drop_vars("population")
     io.write_cells(cells.assign(apriori=("cell", np.arange(300) % 3)), folder / "cells.parquet")
-    io.write_gmhc(datasets.cytometry(3000, 2, rng=0), folder / "data")
+    write_gmhc(datasets.cytometry(3000, 2, rng=0), folder / "data")
     return folder
 
 

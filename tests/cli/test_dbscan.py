@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from cases.files.writers import write_arborx, write_npy
 
 from daskclust.datasets import cosmology_box, seed_spreader
 from daskclust.io import open_particles, read_hits, write_hits, write_particles
@@ -103,7 +104,7 @@ def test_no_halos(summary, snapshot, tmp_path):
 )
 def test_files_of_every_kind_and_points_with_labels_read_again(summary, flat, tmp_path, given, suffix):
     source, target = tmp_path / f"points{given}", tmp_path / f"labels{suffix}"
-    (write_particles if given in (".npy", ".zarr", ".arborx") else write_hits)(flat, source)
+    {".npy": write_npy, ".arborx": write_arborx, ".zarr": write_particles}.get(given, write_hits)(flat, source)
     told = summary("dbscan", source, 60, "--min-samples", 8, "-o", target)
     result = flat.clust.dbscan(60.0, min_samples=8)
     written = open_particles(target) if suffix == ".zarr" else read_hits(target, field="particles")

@@ -8,6 +8,7 @@ import unicodedata
 
 import pytest
 import typer
+from cases.files.writers import write_gmhc
 
 from daskclust import cli, datasets, io
 from daskclust.cli import _errors
@@ -55,7 +56,7 @@ def wrong(tmp_path_factory):
     hits = datasets.timepix(20, rng=0).drop_vars("truth")
     io.write_tpx3(hits, folder / "run.tpx3")
     io.write_hits(hits, folder / "run.parquet")
-    io.write_gmhc(datasets.cytometry(300, 3, rng=0), folder / "data")
+    write_gmhc(datasets.cytometry(300, 3, rng=0), folder / "data")
     (folder / "cut").write_bytes((folder / "data").read_bytes()[:-1])
     return folder
 

@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 import xarray as xr
+from cases.files.writers import write_gmhc
 from oracles.hca_reference import assert_equals_reference, load
 
 from daskclust import MahalanobisHCA, io
@@ -35,9 +36,9 @@ def grouped():
 def folder(cells, grouped, tmp_path_factory):
     """Return a folder with cells in files of many kinds."""
     folder = tmp_path_factory.mktemp("cells")
-    io.write_gmhc(cells, folder / "data")
-    io.write_gmhc(grouped, folder / "grouped", folder / "asgns")
-    io.write_gmhc(grouped, folder / "grouped.txt", layout="text")
+    write_gmhc(cells, folder / "data")
+    write_gmhc(grouped, folder / "grouped", folder / "asgns")
+    write_gmhc(grouped, folder / "grouped.txt", layout="text")
     for suffix in ("csv", "parquet", "fcs"):
         io.write_cells(cells.drop_vars("population"), folder / f"cells.{suffix}")
         io.write_cells(grouped, folder / f"grouped.{suffix}")
@@ -70,7 +71,7 @@ def assert_printed(done, expected):
 @pytest.mark.parametrize("layout", ["uint32-float32", "text"])
 def test_lines_are_those_of_the_program(hca, shared_data, tmp_path, name, layout):
     case = load(shared_data / "cytometry" / "reference", name)
-    io.write_gmhc(xr.Dataset({"X": (("cell", "channel"), case.X)}), tmp_path / "data", layout=layout)
+    write_gmhc(xr.Dataset({"X": (("cell", "channel"), case.X)}), tmp_path / "data", layout=layout)
     code, out, err = hca(tmp_path / "data", case.threshold)
     assert code == 0
     merges, heights = merges_of(out)
@@ -103,7 +104,7 @@ def test_threshold_is_a_count_or_a_fraction(hca, cells, folder):
 
 
 def test_one_cell_makes_no_line(hca, tmp_path):
-    io.write_gmhc(xr.Dataset({"X": (("cell", "channel"), [[1.0, 2.0]])}), tmp_path / "data")
+    write_gmhc(xr.Dataset({"X": (("cell", "channel"), [[1.0, 2.0]])}), tmp_path / "data")
     code, out, err = hca(tmp_path / "data", 10)
     assert (code, out) == (0, "")
     assert "cells" in err

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import typer
 import xarray as xr
+from cases.files.writers import write_gmhc
 from typer.testing import CliRunner
 
 from daskclust import app, cli, datasets, io
@@ -92,7 +93,7 @@ def samples(tmp_path_factory):
             file["Header"].attrs[name] = counts
     cells = datasets.cytometry(2000, 3, rng=0).drop_vars("population").drop_attrs()
     io.write_cells(cells.assign(X=150 * np.sinh(cells["X"])), folder / "tube.fcs")
-    io.write_gmhc(datasets.cytometry(300, 2, rng=0), folder / "data")
+    write_gmhc(datasets.cytometry(300, 2, rng=0), folder / "data")
     (folder / "asgns").write_text("\n".join(str(k % 3) for k in range(300)) + "\n")
     return folder
 

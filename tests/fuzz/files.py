@@ -9,9 +9,10 @@ import pandas as pd
 import xarray as xr
 from cases.files.fcs_reference import fcs_bytes
 from cases.files.tpx3_words import chunk, global_time, tdc
+from cases.files.writers import write_gmhc
 
 from daskclust import datasets
-from daskclust.io import write_cells, write_gmhc, write_tpx3
+from daskclust.io import write_cells, write_tpx3
 
 _POINTS = "points.of"
 
@@ -91,7 +92,7 @@ def gmhc(folder: Path) -> list[Path]:
     ds, paths = datasets.cytometry(60, rng=1)[["X"]], []
     for layout in ("uint32-float32", "uint64-float64", "uint64-float32", "text"):
         path = _made(folder) / layout
-        write_gmhc(ds, path, layout=layout)  # type: ignore[arg-type]
+        write_gmhc(ds, path, layout=layout)
         paths.append(path)
     return paths
 

@@ -7,13 +7,13 @@ import os
 import pickle
 import zipfile
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
+from cases.files.writers import write_arborx, write_gmhc, write_npy
 from fuzz.readers import is_clear
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,6 +39,10 @@ def cells() -> xr.Dataset:
     return datasets.cytometry(100, rng=1).drop_attrs(deep=False)
 
 
+def write_ntuple(ds: xr.Dataset, path: Path) -> None:
+    write_root(ds, path, "mkrntuple")
+
+
 def write_root(ds: xr.Dataset, path: Path, kind: str = "mktree") -> None:
     """Write a tree, or an RNTuple, of lists."""
     import awkward as ak
@@ -53,26 +57,17 @@ def write_root(ds: xr.Dataset, path: Path, kind: str = "mktree") -> None:
             file.mkrntuple("events", lists)
 
 
-def write_npy(ds: xr.Dataset, path: Path) -> None:
-    np.save(path, np.stack([ds[name].values for name in ("x", "y", "layer", "energy")], axis=1))
-
-
-def write_gmhc(ds: xr.Dataset, path: Path) -> None:
-    io.write_gmhc(ds[["X"]], path)
-
-
-ROOT = ("tree.root", "ntuple.root")
 FORMATS: dict[str, tuple[Callable[..., None], Callable[[], xr.Dataset], Callable[..., xr.Dataset]]] = {
     "hits.parquet": (io.write_hits, hits, io.read_hits),
     "hits.h5": (io.write_hits, hits, io.read_hits),
     "hits.npz": (io.write_hits, hits, io.read_hits),
-    "hits.npy": (write_npy, hits, io.read_hits),
+    "hits.npy": (write_npy, lambda: hits()[["x", "y", "layer", "energy"]], io.read_hits),
     "tree.root": (write_root, hits, io.read_hits),
-    "ntuple.root": (partial(write_root, kind="mkrntuple"), hits, io.read_hits),
+    "ntuple.root": (write_ntuple, hits, io.read_hits),
     "box.hdf5": (io.write_particles, box, io.open_particles),
     "box.parquet": (io.write_particles, box, io.open_particles),
-    "box.npy": (io.write_particles, points, io.open_particles),
-    "box.arborx": (io.write_particles, points, io.open_particles),
+    "box.npy": (write_npy, points, io.open_particles),
+    "box.arborx": (write_arborx, points, io.open_particles),
     "box.zarr": (io.write_particles, box, io.open_particles),
     "cells.fcs": (io.write_cells, cells, io.read_cells),
     "cells.parquet": (io.write_cells, cells, io.read_cells),
@@ -103,7 +98,7 @@ def test_damaged_files(tmp_path: Path, name: str, damage: str, chunks: int | Non
 
 
 @pytest.mark.parametrize(
-    "name", ["hits.csv", *(name for name in FORMATS if name not in ("hits.npy", "cells.bin", *ROOT))]
+    "name", ["hits.csv", *(name for name, (write, *_) in FORMATS.items() if write.__module__.startswith("daskclust"))]
 )
 def test_a_lost_worker_leaves_nothing(tmp_path: Path, name: str) -> None:
     """What is written is there completely, or what was there before is."""

@@ -132,16 +132,15 @@ def assert_same_output(got: xr.Dataset, name: str) -> None:
 # --------------------------------------------------------------------------------------------------------------- files
 FILES: list[tuple[str, Callable[..., None], str]] = [
     *[("clue", io.write_hits, suffix) for suffix in (".csv", ".npz", ".h5", ".parquet")],
-    *[("fof", io.write_particles, suffix) for suffix in (".zarr", ".hdf5", ".npy", ".arborx", ".parquet")],
+    *[("fof", io.write_particles, suffix) for suffix in (".zarr", ".hdf5", ".parquet")],
     *[("hca", io.write_cells, suffix) for suffix in (".csv", ".fcs", ".parquet")],
 ]
 """Systems whose results are written, what writes them, and kinds of files."""
 
 
-def for_file(result: xr.Dataset, suffix: str) -> xr.Dataset:
-    """Return what of a result a kind of file can hold."""
-    result = result.drop_dims(["merge", "linkage_column"], errors="ignore")
-    return result[["x", "y", "z"]] if suffix in (".npy", ".arborx") else result  # coordinates alone
+def for_file(result: xr.Dataset) -> xr.Dataset:
+    """Return what of a result a file can hold."""
+    return result.drop_dims(["merge", "linkage_column"], errors="ignore")
 
 
 # ------------------------------------------------------------------------------------------------------- disturbances

@@ -103,6 +103,6 @@ def test_files_are_the_same(name: str, write: Callable[..., None], suffix: str, 
     files = [tmp_path / f"{k}{suffix}" for k in range(3)]
     rows = (None, len(system) // 3, (1, len(system) - 3, 2))
     for file, chunks in zip(files, rows, strict=True):
-        write(for_file(system.cluster(chunks), suffix), file)
+        write(for_file(system.cluster(chunks)), file)
     outputs = [of_parquet(file, name) if suffix == ".parquet" else content(file) for file in files]
     assert outputs[0] == outputs[1] == outputs[2]

@@ -15,6 +15,7 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 import xarray as xr
+from cases.files.writers import write_npy
 from cli.test_process import HANGS, finish, in_two_lines, start
 from distributed import Client
 from laws.systems import FILES, SYSTEMS, content, for_file
@@ -40,7 +41,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("inputs")
     io.write_hits(SYSTEMS["clue"].data.drop_vars("truth").chunk(hit=1000), folder / "hits.parquet")
     io.write_particles(SYSTEMS["dbscan"].data[COORDINATES], folder / "points.zarr")
-    io.write_particles(SYSTEMS["dbscan"].data[COORDINATES], folder / "points.npy")
+    write_npy(SYSTEMS["dbscan"].data[COORDINATES], folder / "points.npy")
     io.write_tpx3(SYSTEMS["events"].data.drop_vars("truth"), folder / "run.tpx3")
     return folder
 
@@ -61,7 +62,7 @@ def small_files() -> Iterator[None]:
 def test_a_full_disk(name: str, write: Callable[..., None], suffix: str, tmp_path: Path) -> None:
     """Lazy results that are computed as they are written; a file that was there stays."""
     system = SYSTEMS[name]
-    result = for_file(system.cluster(-(-len(system) // 5)), suffix)
+    result = for_file(system.cluster(-(-len(system) // 5)))
     target = tmp_path / f"new{suffix}"
     with dask.config.set(scheduler="threads"):
         result.compute()  # kernels are compiled, and their files written, before files may not grow

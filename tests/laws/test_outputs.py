@@ -32,7 +32,7 @@ def parts(ds: Any, path: Path) -> None:
 
 FILES: list[tuple[Callable[..., None], Any, str]] = [
     *((io.write_hits, POINTS, suffix) for suffix in (".csv", ".parquet", ".h5", ".npz")),
-    *((io.write_particles, POINTS, suffix) for suffix in (".hdf5", ".npy", ".arborx", ".pq")),
+    *((io.write_particles, POINTS, suffix) for suffix in (".hdf5", ".pq")),
     *((io.write_cells, datasets.cytometry(9, 2, rng=0), suffix) for suffix in (".csv", ".parquet")),
     (io.write_tpx3, PIXELS, ".tpx3"),
     (sink(io.ParquetSink), POINTS, ".parquet"),

@@ -14,6 +14,7 @@ import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
+from cases.files.writers import write_gmhc
 
 from daskclust import (
     CLUE,
@@ -139,7 +140,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[Any, Any]:
     io.write_tpx3(made, folder / "run.tpx3")
     io.write_particles(datasets.cosmology_box(64, rng=0).drop_vars("halo"), folder / "snapshot.hdf5")
     io.write_cells(cells, folder / "cells.parquet")
-    io.write_gmhc(cells, folder / "data")
+    write_gmhc(cells, folder / "data")
     (folder / "run.t3pa").write_text(T3PA)
     names = ("hits.parquet", "snapshot.hdf5", "run.tpx3", "run.t3pa", "cells.parquet", "data")
     return {reader: folder / name for reader, name in zip(READERS, names, strict=True)}

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.data.files import check_file, replacing
-from daskclust.io.blocks import in_memory
+from daskclust.core.data.files import check_file
 from daskclust.io.cytometry.rows import FIELD, cells_dataset, check_chunks
-from daskclust.io.host import check_on_host
 from daskclust.io.lazy import rows_in
-
-Layout = Literal["uint32-float32", "uint64-float64", "uint64-float32", "text"]
 
 _BINARY: dict[str, tuple[np.dtype[Any], np.dtype[Any]]] = {
     "uint32-float32": (np.dtype("<u4"), np.dtype("<f4")),
@@ -28,7 +22,6 @@ _BINARY: dict[str, tuple[np.dtype[Any], np.dtype[Any]]] = {
     "uint64-float32": (np.dtype("<u8"), np.dtype("<f4")),
 }
 _MOST_ASSIGNMENT = (1 << 32) - 1
-_BLOCK_ROWS = 1 << 16
 
 
 def read_gmhc(
@@ -157,102 +150,9 @@ def _read_assignments(path: str, count: int, points: str) -> npt.NDArray[np.int6
         raise ValueError(
             f"{path} has {len(found)} assignments, and {points} has {count} points; give one for each point"
         )
-    return _checked_assignments(found, path)
-
-
-def _checked_assignments(found: npt.NDArray[Any], source: str) -> npt.NDArray[Any]:
-    """Return assignments, if gmhclust can hold them."""
     if len(found) and not 0 <= found.min() <= found.max() <= _MOST_ASSIGNMENT:
         raise ValueError(
-            f"assignments of {source} must be from 0 to {_MOST_ASSIGNMENT}, got {found.min()} to {found.max()}; give "
+            f"assignments of {path} must be from 0 to {_MOST_ASSIGNMENT}, got {found.min()} to {found.max()}; give "
             "points without an apriori cluster a number of their own"
         )
     return found
-
-
-def write_gmhc(
-    ds: xr.Dataset,
-    path: str | os.PathLike[str],
-    assignments: str | os.PathLike[str] | None = None,
-    *,
-    layout: Layout = "uint32-float32",
-) -> None:
-    """Write points as the program gmhclust reads them, completely or not at all.
-
-    Parameters
-    ----------
-    ds : xarray.Dataset
-        Cells with ``X`` (cell, channel), numpy or dask, computed chunk by chunk; names of channels are not kept.
-    path : str or path
-        The file. One that exists is replaced.
-    assignments : str or path, optional
-        A second file, for ``apriori``: whole numbers from 0. It is written first.
-    layout : {"uint32-float32", "uint64-float64", "uint64-float32", "text"}, default "uint32-float32"
-        Types of the two numbers in front and of the values: that of the manual by default, which rounds float64. Text
-        keeps all digits.
-
-    Raises
-    ------
-    TypeError, ValueError, OSError
-        For arrays on a GPU; for other layouts, a Dataset without ``X`` or ``apriori``, apriori clusters that are
-        negative, and numbers that the types do not hold; where the folder cannot be written to.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "points")
-    ...     write_gmhc(xr.Dataset({"X": (("cell", "channel"), np.eye(3))}), file)
-    ...     file.stat().st_size, read_gmhc(file)["X"].values[1]
-    (44, array([0., 1., 0.], dtype=float32))
-    """
-    if layout not in get_args(Layout):
-        raise ValueError(f"layout must be one of {', '.join(get_args(Layout))}, got {layout!r}")
-    if "X" not in ds or ds["X"].ndim != 2 or ds["X"].dtype.kind not in "fiu" or not ds["X"].shape[1]:
-        found = f"shape {ds['X'].shape} and dtype {ds['X'].dtype}" if "X" in ds else "no such variable"
-        raise ValueError(f"write_gmhc needs numbers X of shape (n, d); the Dataset has {found}")
-    check_on_host("write_gmhc", {name: ds[name].data for name in ("X", "apriori") if name in ds})
-    n, d = ds["X"].shape
-    count = np.iinfo(_BINARY.get(layout, _BINARY["uint64-float64"])[0])
-    if max(n, d) > count.max:
-        raise ValueError(f"layout {layout} holds at most {count.max}, got {n} points of {d} dimensions; choose another")
-    if assignments is not None:
-        _write_assignments(ds, Path(assignments), n)
-    with replacing(Path(path)) as stream:
-        if layout == "text":
-            stream.write(f"{d} {n}\n".encode())
-        else:
-            stream.write(np.array([d, n], _BINARY[layout][0]).tobytes())
-        for block in _blocks(ds["X"]):
-            _write_points(stream, block, layout)
-
-
-def _blocks(array: xr.DataArray) -> Iterator[npt.NDArray[Any]]:
-    """Yield the rows block by block."""
-    stop = 0
-    for size in array.chunksizes.get(array.dims[0]) or (_BLOCK_ROWS,) * math.ceil(len(array) / _BLOCK_ROWS):
-        start, stop = stop, stop + size
-        yield in_memory(array[start:stop]).values
-
-
-def _write_points(stream: BinaryIO, X: npt.NDArray[Any], layout: str) -> None:
-    """Write the points of a block."""
-    if layout != "text":
-        with np.errstate(over="ignore"):
-            values = np.ascontiguousarray(X, _BINARY[layout][1])
-        if np.isinf(values).sum() > np.isinf(X).sum():
-            raise ValueError(f"layout {layout} holds values to 3.4e38, got {np.abs(X).max()}; give uint64-float64")
-        stream.write(values.tobytes())
-        return
-    # repr of a Python float has the fewest digits that give the same float64, and float32 is one of these
-    stream.write("".join(" ".join(map(repr, row)) + "\n" for row in X.astype(np.float64).tolist()).encode())
-
-
-def _write_assignments(ds: xr.Dataset, path: Path, n: int) -> None:
-    """Write apriori clusters, one in a line."""
-    if "apriori" not in ds or ds["apriori"].shape != (n,) or ds["apriori"].dtype.kind not in "iu":
-        raise ValueError("assignments= needs a variable 'apriori', a whole number per point; the Dataset has none")
-    with replacing(path) as stream:
-        for block in _blocks(ds["apriori"]):
-            numbers = _checked_assignments(block, "the Dataset").tolist()
-            stream.write("".join(f"{number}\n" for number in numbers).encode())

@@ -21,8 +21,8 @@ from daskclust.io.attrs import stored_attrs, stored_units
 from daskclust.io.blocks import blocks_of, column_dtypes, only_dim, with_scalars_told
 from daskclust.io.fields import PARTICLES
 from daskclust.io.lazy import rows_of_chunk
+from daskclust.io.particles.arborx import read_arborx
 from daskclust.io.particles.gadget import write_gadget
-from daskclust.io.particles.plain import read_arborx, write_arborx, write_npy
 from daskclust.io.particles.snapshot import COMPONENTS, TYPES, read_snapshot
 from daskclust.io.particles.zarr import is_zarr, read_zarr, write_zarr
 from daskclust.io.schema import Columns, Naming, Needs, Table, check_units, to_dataset
@@ -31,7 +31,8 @@ from daskclust.io.tables.parquet import RowGroups
 from daskclust.io.tables.parquet_read import read_parquet
 
 _ARBORX = (".arborx", ".bin")
-_KNOWN = (*HDF5, *PARQUET, ".npy", ".zarr", *_ARBORX)
+_WRITABLE = (*HDF5, *PARQUET, ".zarr")
+_KNOWN = (*_WRITABLE, ".npy", *_ARBORX)
 
 # 48 MB of positions in float32: large enough for a device, small enough for many workers.
 _AUTO_ROWS = 1 << 22
@@ -219,8 +220,6 @@ def write_particles(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
           ``vz`` (peculiar), ``mass``, ``id`` and all others where there are any. ``attrs["particle_type"]`` tells the
           group, ``PartType1`` by default.
         - ``.parquet``, ``.pq``; ``.zarr``: all variables.
-        - ``.npy``: an array (n, d) of 1 to 3 coordinates, or 3 and the velocities, or these and ``mass``.
-        - ``.arborx``, ``.bin``: ArborX's: 1 to 3 coordinates in float32.
 
     Raises
     ------
@@ -241,7 +240,7 @@ def write_particles(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
     >>> write_particles(open_particles("snap_099.0.hdf5"), "snap_099.zarr")  # doctest: +SKIP
     """
     target = Path(path)
-    suffix = known_suffix(path, _KNOWN)
+    suffix = known_suffix(path, _WRITABLE)
     if target.exists() and target.is_dir() != (suffix == ".zarr"):
         raise ValueError(f"{os.fspath(path)} is {'a folder' if target.is_dir() else 'a file'}; give another name")
     ds = with_scalars_told(ds)
@@ -253,12 +252,10 @@ def write_particles(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
     with replacing(target) as stream:
         if suffix in HDF5:
             write_gadget(stream, ds, dim)
-        elif suffix in PARQUET:
+        else:
             with RowGroups(stream, column_dtypes(ds), stored_units(ds), stored_attrs(ds, dim)) as groups:
                 for block in blocks_of(ds, dim):
                     groups.write(block)
-        else:
-            (write_npy if suffix == ".npy" else write_arborx)(stream, ds, dim)
 
 
 def linking_length(ds: xr.Dataset, b: float = 0.2) -> float:

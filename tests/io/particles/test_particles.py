@@ -17,8 +17,7 @@ from cases.files.particles import positions, refused, sample
 
 from daskclust.io import linking_length, open_particles, write_particles
 
-SUFFIXES = (".hdf5", ".parquet", ".zarr", ".npy", ".arborx")
-NAMED = SUFFIXES[:3]
+SUFFIXES = (".hdf5", ".parquet", ".zarr")
 
 
 def test_a_file_that_changes_is_noticed(tmp_path: Path) -> None:
@@ -98,8 +97,6 @@ def test_arborx(tmp_path: Path) -> None:
         path.write_bytes(content)
         for chunks in (None, 1, 4, "auto"):
             np.testing.assert_array_equal(positions(open_particles(path, chunks=chunks)), X)
-    write_particles(open_particles(path), tmp_path / "again.arborx")
-    assert (tmp_path / "again.arborx").read_bytes() == content
     for damaged in (content[:-1], content + b"\0", content[:5], b"\xff" * len(content)):
         path.write_bytes(damaged)
         refused(rf"has {len(damaged)} bytes; as an ArborX file .*: it is cut, or", path)
@@ -162,7 +159,7 @@ def test_paths_that_are_no_particles(tmp_path: Path) -> None:
 # Writing
 
 
-@pytest.mark.parametrize("suffix", NAMED)
+@pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("lazy", [False, True])
 def test_all_that_is_written_is_read(tmp_path: Path, suffix: str, lazy: bool) -> None:
     ds = sample(23, redshift=0.0, scale_factor=1.0, hubble=0.7, run="test", sides=[1, 2])
@@ -202,20 +199,6 @@ def test_no_particles_and_few_axes(tmp_path: Path, suffix: str) -> None:
     refused("no particles of type 1", path)
     with pytest.raises(ValueError, match=r"needs Coordinates of 3 columns; the Dataset has no 'z'"):
         write_particles(ds[["x", "y"]], path)
-
-
-def test_variables_that_arrays_cannot_hold(tmp_path: Path) -> None:
-    for suffix, kind in [(".npy", ".npy"), (".arborx", "ArborX")]:
-        with pytest.raises(
-            ValueError, match=rf"{kind} files store no names, .* x, y, z.*; the Dataset has x, y, z, vx"
-        ):
-            write_particles(sample(), tmp_path / f"points{suffix}")
-    seven = sample()[["vx", "vy", "vz", "x", "y", "z", "mass"]]
-    write_particles(seven, tmp_path / "points.npy")
-    again = open_particles(tmp_path / "points.npy")
-    assert again["x"].dtype == np.float64
-    for name in seven:
-        np.testing.assert_array_equal(again[name], seven[name])
 
 
 # Linking lengths

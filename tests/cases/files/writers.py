@@ -1,0 +1,41 @@
+"""Files in formats that the package reads and does not write: those of gmhclust and ArborX, and NumPy arrays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+GMHC = {"uint32-float32": ("<u4", "<f4"), "uint64-float64": ("<u8", "<f8"), "uint64-float32": ("<u8", "<f4")}
+"""Types of the two numbers at the beginning of a binary file of gmhclust, and of its values, by the name of both."""
+
+
+def write_gmhc(ds: xr.Dataset, path: Path, assignments: Path | None = None, *, layout: str = "uint32-float32") -> None:
+    """Write cells as gmhclust reads them, and their apriori clusters to a second file."""
+    X = ds["X"].values
+    if layout == "text":
+        rows = [f"{X.shape[1]} {X.shape[0]}", *(" ".join(map(repr, row)) for row in X.astype(float).tolist())]
+        path.write_text("\n".join(rows) + "\n")
+    else:
+        count, value = GMHC[layout]
+        path.write_bytes(np.array(X.shape[::-1], count).tobytes() + X.astype(value).tobytes())
+    if assignments is not None:
+        assignments.write_text("".join(f"{number}\n" for number in ds["apriori"].values))
+
+
+def columns(ds: xr.Dataset) -> np.ndarray[Any, Any]:
+    """Return the variables of a data set as an array (n, d)."""
+    return np.stack([ds[name].values for name in ds.variables], axis=1)
+
+
+def write_npy(ds: xr.Dataset, path: Path) -> None:
+    """Write all variables as one array (n, d)."""
+    np.save(path, columns(ds))
+
+
+def write_arborx(ds: xr.Dataset, path: Path) -> None:
+    """Write coordinates as ArborX reads them."""
+    X = columns(ds).astype("<f4")
+    path.write_bytes(np.array(X.shape, "<i4").tobytes() + X.tobytes())
