@@ -18,9 +18,9 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.app.parameters import rounded
-from daskclust.core.data.files import HDF5, PARQUET, TEXT, check_file
 from daskclust.core.data.limits import free_memory
 from daskclust.core.data.quote import argument, listed
+from daskclust.io.files import HDF5, PARQUET, TEXT, check_file
 from daskclust.io.particles.snapshot import is_snapshot
 from daskclust.io.schema import Columns
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from daskclust.cli._console import show
-from daskclust.core.data.files import TEXT, check_file
+from daskclust.io.files import TEXT, check_file
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -52,7 +52,7 @@ def _points(
     path: Path, reader: Callable[..., xr.Dataset], chunks: int | None, about: int
 ) -> tuple[xr.Dataset | None, int | None, str]:
     """Return the points where they can be opened lazily, their number, and where that is from."""
-    from daskclust.io.lazy import About
+    from daskclust.io.rows import About
 
     suffix = path.suffix.lower()
     if suffix in (*TEXT, ".t3pa"):

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from daskclust.cli._console import console, show, tell
 from daskclust.cli._options import WRITABLE, Json, Quiet, check_outputs, running
 from daskclust.cli._progress import Work, progress
-from daskclust.core.data.files import naming
 from daskclust.core.device.machine_code.compiling import Clock
+from daskclust.io.replacing import naming
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -161,7 +161,7 @@ class Job:
         self, reader: Callable[..., xr.Dataset], chunks: int | None, about: int = 1 << 20, **options: Any
     ) -> xr.Dataset:
         """Return the points of the source; where workers cluster, lazy in chunks of so many, by default of `about`."""
-        from daskclust.io.lazy import About
+        from daskclust.io.rows import About
 
         path = Path(self.source)
         self.work.read(path, is_lazy=self.run.is_on_dask)

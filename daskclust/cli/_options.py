@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 
 from daskclust.cli._console import RUNNING
-from daskclust.core.data.files import check_replaced, clash, place_of
+from daskclust.io.replacing import check_replaced, clash, place_of
 
 
 def option(panel: str, help: str, *names: str, default: str | bool = True, **more: Any) -> Any:

@@ -16,7 +16,7 @@ import typer
 from daskclust.cli._console import READOUTS
 from daskclust.cli._errors import SIGNALS, Terminated
 from daskclust.cli._options import Naming, option, reading
-from daskclust.core.data.files import PARQUET
+from daskclust.io.files import PARQUET
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -114,7 +114,7 @@ class Pixels(Naming):
     def open(self, *, for_dask: bool) -> xr.Dataset:
         """Return the hits of a file, lazy where the format allows it; `for_dask` as dask arrays."""
         from daskclust import io
-        from daskclust.io.lazy import About
+        from daskclust.io.rows import About
 
         source = self.source
         options: dict[str, Any]

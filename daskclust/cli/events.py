@@ -15,7 +15,7 @@ from daskclust.cli._estimate import KEYS, estimate
 from daskclust.cli._job import Job, Running
 from daskclust.cli._options import Output, Table, clustering
 from daskclust.cli._pixels import ROUND, Ending, Pixels, check_columns, windows
-from daskclust.core.data.files import naming
+from daskclust.io.replacing import naming
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -289,7 +289,7 @@ def _table(result: xr.Dataset, count: int) -> xr.Dataset:
 def _save(array: np.ndarray[Any, Any], path: Path) -> None:
     import numpy as np
 
-    from daskclust.core.data.files import replacing
+    from daskclust.io.replacing import replacing
 
     with replacing(path) as stream:
         np.save(stream, array)

@@ -13,7 +13,7 @@ from daskclust.cli._console import with_former
 from daskclust.cli._estimate import KEYS, estimate
 from daskclust.cli._job import Job, Running
 from daskclust.cli._options import Box, Chunks, Naming, Output, Table, box_of, clustering, names, reading
-from daskclust.core.data.files import HDF5, PARQUET
+from daskclust.io.files import HDF5, PARQUET
 
 if TYPE_CHECKING:
     import xarray as xr

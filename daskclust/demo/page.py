@@ -12,8 +12,8 @@ from bokeh.models.annotations import ColorBar
 from bokeh.resources import Resources
 
 import daskclust
-from daskclust.core.data.files import replacing
 from daskclust.demo.cases import CASES, Case, DemoPicture
+from daskclust.io.replacing import replacing
 from daskclust.plot._look import ACCENT, hv, load_backends
 
 _FRAME = 400  # pixels of a frame that has its right shape; axes take the same at all sizes

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from daskclust.core.data.fields import FIELDS
 from daskclust.core.data.quote import quoted
-from daskclust.io.fields import FIELDS
 
 KEY = "daskclust"
 """Where files keep the text that `pack` makes."""

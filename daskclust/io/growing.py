@@ -12,13 +12,14 @@ from typing import Any
 
 import xarray as xr
 
-from daskclust.core.data.files import HDF5, PARQUET, beside, known_suffix, naming, place_of, sync_folder
+from daskclust.core.data.fields import Field
 from daskclust.core.data.quote import short
 from daskclust.io.blocks import column_dtypes, only_dim
-from daskclust.io.fields import Field
+from daskclust.io.files import HDF5, PARQUET, known_suffix
 from daskclust.io.hits import write_hits
-from daskclust.io.lazy import About
 from daskclust.io.particles.files import write_particles
+from daskclust.io.replacing import beside, naming, place_of, sync_folder
+from daskclust.io.rows import About
 from daskclust.io.schema import Naming
 from daskclust.io.tables.parquet import ParquetSink, shown
 from daskclust.io.tables.parquet_parts import parts_of

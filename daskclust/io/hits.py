@@ -12,13 +12,14 @@ from typing import BinaryIO, Literal
 import numpy as np
 import xarray as xr
 
-from daskclust.core.data.files import HDF5, PARQUET, TEXT, check_file, is_parts, known_suffix, replacing
+from daskclust.core.data.fields import FIELDS, TIMEPIX
 from daskclust.core.data.quote import in_sheet, listed
 from daskclust.core.data.units import BOX
 from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
 from daskclust.io.blocks import Block, blocks_of, column_dtypes, in_memory, native, only_dim, with_scalars_told
-from daskclust.io.fields import FIELDS, TIMEPIX
-from daskclust.io.lazy import rows_of_chunk
+from daskclust.io.files import HDF5, PARQUET, TEXT, check_file, is_parts, known_suffix
+from daskclust.io.replacing import replacing
+from daskclust.io.rows import rows_of_chunk
 from daskclust.io.schema import Columns, Naming, Needs, Table, check_units, to_dataset
 from daskclust.io.tables.binary import read_npy, read_npz
 from daskclust.io.tables.hdf5 import read_hdf5, write_hdf5

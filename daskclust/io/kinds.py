@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskclust.core.data.columns import reals
-from daskclust.io.fields import Variable
+from daskclust.core.data.fields import Variable
 
 # A float64 holds every whole number below this one, and not every one above.
 _EXACT_FLOAT = 2**53

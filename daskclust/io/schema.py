@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from daskclust.core.data.fields import CALORIMETER, FIELDS, TIMEPIX, Field, Variable
 from daskclust.core.data.limits import check_columns
 from daskclust.core.data.nested import flatten, is_awkward
 from daskclust.core.data.quote import listed, meant, quoted, repeated, short
 from daskclust.core.data.units import BOX, ONE, check, converted, parse, ratio
-from daskclust.io.fields import CALORIMETER, FIELDS, TIMEPIX, Field, Variable
 from daskclust.io.kinds import conform, target_dtype
 
 Columns = Sequence[str] | Mapping[str, str | None]

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from daskclust.core.data.checks import check_positive
-from daskclust.core.data.files import known_suffix, replacing
+from daskclust.io.files import known_suffix
+from daskclust.io.replacing import replacing
 from daskclust.plot._look import hv, load_backends
 
 _BY_MATPLOTLIB = (".png", ".svg", ".pdf")

@@ -10,7 +10,7 @@ import pytest
 import zarr
 
 from daskclust import io
-from daskclust.io.lazy import About, chunk_sizes
+from daskclust.io.rows import About, chunk_sizes
 
 ROWS = 1000
 

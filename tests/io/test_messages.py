@@ -25,8 +25,8 @@ from daskclust import datasets, io
 from daskclust.app.opening import open_file
 from daskclust.cli import app
 from daskclust.cli._run import run
+from daskclust.core.data.fields import PARTICLES
 from daskclust.core.data.quote import listed, meant, quoted, short
-from daskclust.io.fields import PARTICLES
 from daskclust.io.schema import Naming
 
 READERS: list[tuple[str, Any]] = [

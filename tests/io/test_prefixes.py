@@ -15,7 +15,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from daskclust import io
-from daskclust.io.fields import FIELDS
+from daskclust.core.data.fields import FIELDS
 
 VALUES = np.arange(5)
 OWN = {"calorimeter": ("x", "y", "z", "layer", "energy", "event"), "timepix": ("x", "y", "toa", "tot", "chip")}

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from daskclust.core.data.fields import TIMEPIX
+
 _PLAIN = ("1", "", "dimensionless")
 _PARSECS = {"": 18, "k": 21, "M": 24, "G": 27}  # powers of ten in cm
 
@@ -42,7 +44,7 @@ SIZES: dict[str, dict[str, float]] = {
 }
 """Sizes of units by quantity, in the first one: that of cgs for lengths, velocities and masses."""
 
-HITS = {"x": "pixel", "y": "pixel", "toa": "ns", "tot": "ns", "tof": "ns", "energy": "keV", "chip": "1"}
+HITS = {variable.name: variable.unit for variable in TIMEPIX.variables if variable.fixed}
 """Units of Timepix hits, which `dt_max`, calibrations and streams are made for."""
 
 BOX = "boxsize_units"

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from daskclust.core.data.checks import check_whole
-from daskclust.core.data.files import reading
 from daskclust.core.data.quote import listed, quoted, repeated
 from daskclust.io.cytometry.keywords import HEADER_BYTES, Keywords, place_of, read_keywords
 from daskclust.io.cytometry.transform import Preparation
-from daskclust.io.lazy import rows_in
+from daskclust.io.files import reading
+from daskclust.io.rows import rows_in
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import xarray as xr
 
-from daskclust.core.data.files import PARQUET, TEXT, check_file
 from daskclust.core.data.inputs import NOT_CLUSTERED
 from daskclust.core.data.quote import quoted
 from daskclust.io.attrs import unpack
@@ -35,6 +34,7 @@ from daskclust.io.cytometry.transform import (
     told,
 )
 from daskclust.io.cytometry.write import KEYWORD
+from daskclust.io.files import PARQUET, TEXT, check_file
 
 _AGAIN = "transforming them again"
 

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.data.files import check_file
 from daskclust.io.cytometry.rows import FIELD, cells_dataset, check_chunks
-from daskclust.io.lazy import rows_in
+from daskclust.io.files import check_file
+from daskclust.io.rows import rows_in
 
 _BINARY: dict[str, tuple[np.dtype[Any], np.dtype[Any]]] = {
     "uint32-float32": (np.dtype("<u4"), np.dtype("<f4")),

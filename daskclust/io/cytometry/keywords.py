@@ -6,8 +6,8 @@ import mmap
 import re
 from dataclasses import dataclass
 
-from daskclust.core.data.files import reading
 from daskclust.core.data.quote import quoted
+from daskclust.io.files import reading
 
 VERSIONS = ("2.0", "3.0", "3.1", "3.2")
 HEADER_BYTES = 58

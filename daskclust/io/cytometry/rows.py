@@ -12,7 +12,7 @@ import xarray as xr
 
 from daskclust.core.data.inputs import NOT_CLUSTERED
 from daskclust.core.data.quote import listed, meant, quoted
-from daskclust.io.lazy import rows_of_chunk
+from daskclust.io.rows import rows_of_chunk
 
 Matrix = npt.NDArray[Any]
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from daskclust.core.data.files import reading
+from daskclust.core.data.fields import Field
 from daskclust.core.data.limits import check_columns
 from daskclust.core.data.quote import listed, meant, quoted, repeated, short
 from daskclust.io.cytometry.gmhc import numbered
 from daskclust.io.cytometry.rows import FIELD, VARIABLES, cells_dataset, choose_channels, whole_column
-from daskclust.io.fields import Field
+from daskclust.io.files import reading
 from daskclust.io.schema import Naming, Table
 from daskclust.io.tables import parquet_read
 from daskclust.io.tables.text import read_text

@@ -9,12 +9,13 @@ from typing import BinaryIO
 import numpy as np
 import xarray as xr
 
-from daskclust.core.data.files import HDF5, PARQUET, known_suffix, replacing
 from daskclust.core.data.quote import quoted, repeated
 from daskclust.io.attrs import pack, stored_attrs
 from daskclust.io.cytometry.transform import check_cells
+from daskclust.io.files import HDF5, PARQUET, known_suffix
 from daskclust.io.hits import write_hits
 from daskclust.io.particles.files import write_particles
+from daskclust.io.replacing import replacing
 
 _WRITABLE = (".csv", *PARQUET, *HDF5, ".npz", ".zarr", ".fcs")
 

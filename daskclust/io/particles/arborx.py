@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.io.lazy import columns_in
+from daskclust.io.rows import columns_in
 from daskclust.io.schema import Naming, Table
 from daskclust.io.tables.binary import unnamed
 

@@ -13,18 +13,19 @@ import numpy as np
 import xarray as xr
 
 from daskclust.core.data.checks import check_positive
-from daskclust.core.data.files import HDF5, PARQUET, check_file, is_parts, known_suffix, replacing, replacing_folder
+from daskclust.core.data.fields import PARTICLES
 from daskclust.core.data.inputs import box_in
 from daskclust.core.data.quote import listed, quoted
 from daskclust.core.data.units import BOX
 from daskclust.io.attrs import stored_attrs, stored_units
 from daskclust.io.blocks import blocks_of, column_dtypes, only_dim, with_scalars_told
-from daskclust.io.fields import PARTICLES
-from daskclust.io.lazy import rows_of_chunk
+from daskclust.io.files import HDF5, PARQUET, check_file, is_parts, known_suffix
 from daskclust.io.particles.arborx import read_arborx
 from daskclust.io.particles.gadget import write_gadget
 from daskclust.io.particles.snapshot import COMPONENTS, TYPES, read_snapshot
 from daskclust.io.particles.zarr import is_zarr, read_zarr, write_zarr
+from daskclust.io.replacing import replacing, replacing_folder
+from daskclust.io.rows import rows_of_chunk
 from daskclust.io.schema import Columns, Naming, Needs, Table, check_units, to_dataset
 from daskclust.io.tables.binary import read_npy
 from daskclust.io.tables.parquet import RowGroups

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.data.files import check_file, reading
 from daskclust.core.data.quote import listed, meant, quoted
 from daskclust.io.attrs import KEY, plain_attrs, unpack
-from daskclust.io.lazy import chunk_sizes, columns_in
+from daskclust.io.files import check_file, reading
 from daskclust.io.particles.units import SCALE, first_number, number, system_of, unit_of
+from daskclust.io.rows import chunk_sizes, columns_in
 from daskclust.io.schema import REST, Columns, Naming, Table
 from daskclust.io.tables.binary import check_numbers
 from daskclust.io.tables.hdf5 import check_stored, datasets_in, import_h5py, inside, open_hdf5, read_dataset

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from daskclust.core.data.files import import_library, reading
 from daskclust.core.data.quote import quoted
 from daskclust.io.attrs import plain_attrs, stored_attrs
-from daskclust.io.lazy import Rows, chunk_sizes, columns_in
+from daskclust.io.files import import_library, reading
 from daskclust.io.particles.snapshot import COMPONENTS, KNOWN
+from daskclust.io.rows import Rows, chunk_sizes, columns_in
 from daskclust.io.schema import Naming, Table
 from daskclust.io.tables.binary import Array, check_lengths, check_numbers, unnamed
 

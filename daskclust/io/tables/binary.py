@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.data.files import reading
 from daskclust.core.data.limits import check_memory
 from daskclust.core.data.quote import quoted, short
 from daskclust.io.attrs import KEY, unpack
-from daskclust.io.lazy import columns_in
+from daskclust.io.files import reading
+from daskclust.io.rows import columns_in
 from daskclust.io.schema import Naming, Table
 
 Array = npt.NDArray[Any]

@@ -13,12 +13,12 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.data.files import import_library, reading
 from daskclust.core.data.limits import check_memory
 from daskclust.core.data.quote import listed, quoted, short
 from daskclust.io.attrs import plain_attrs
 from daskclust.io.blocks import Block, native
-from daskclust.io.lazy import chunk_sizes, rows_in
+from daskclust.io.files import import_library, reading
+from daskclust.io.rows import chunk_sizes, rows_in
 from daskclust.io.schema import Naming, Table
 from daskclust.io.tables.binary import check_lengths
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.data.files import check_file
 from daskclust.core.data.quote import listed
+from daskclust.io.files import check_file
 from daskclust.io.tables.text import read_rows
 
 PIXELS = 256

@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.data.files import naming, reading, replacing
 from daskclust.core.data.quote import quoted
 from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
 from daskclust.io.blocks import Block, column_dtypes, native_block, only_dim
+from daskclust.io.files import reading
+from daskclust.io.replacing import naming, replacing
 
 # Rows of a row group: smaller tables are collected, of larger ones groups of at most 8 MB for a column of float64 made.
 _LEAST_ROWS, _GROUP_ROWS = 1 << 18, 1 << 20

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from daskclust.core.data.files import PARQUET, replacing, replacing_folder
 from daskclust.core.data.lazy import lazy_along
 from daskclust.core.data.quote import quoted
 from daskclust.core.run.graph import only_needed
 from daskclust.io.attrs import stored_attrs, stored_units
 from daskclust.io.blocks import BLOCK_ROWS, native, only_dim, scalars_of
+from daskclust.io.files import PARQUET
+from daskclust.io.replacing import replacing, replacing_folder
 from daskclust.io.schema import Table
 from daskclust.io.tables.parquet import RowGroups, shown
 

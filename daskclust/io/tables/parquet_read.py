@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.data.files import reading
 from daskclust.core.data.limits import check_columns, check_memory
 from daskclust.core.data.quote import quoted, short
 from daskclust.io.attrs import KEY, unpack
-from daskclust.io.lazy import chunk_sizes, lazy_beside, lazy_rows
+from daskclust.io.files import reading
+from daskclust.io.rows import chunk_sizes, lazy_beside, lazy_rows
 from daskclust.io.schema import Naming, Table, short_names
 from daskclust.io.tables.parquet import rows_of
 from daskclust.io.tables.parquet_parts import joined, parts_of

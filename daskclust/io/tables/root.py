@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from daskclust.core.data.files import import_library, reading
 from daskclust.core.data.nested import Nesting, join
 from daskclust.core.data.quote import listed, meant, quoted, short
+from daskclust.io.files import import_library, reading
 from daskclust.io.schema import Naming, Table, short_names
 
 _LEAVE_OUT = "leave it out with columns={{{name}: None}}"  # its name is filled in

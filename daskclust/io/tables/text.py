@@ -15,10 +15,10 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.data.fields import FIELDS
 from daskclust.core.data.limits import LONGEST_LINE
 from daskclust.core.data.quote import quoted, short
 from daskclust.io.attrs import KEY, unpack
-from daskclust.io.fields import FIELDS
 from daskclust.io.schema import Naming, Table
 
 _DECORATED = re.compile(r"#?\s*(.*?)\s*(?:\[(.*)\]|\((.*)\))?")  # "x", "#x", "x [mm]", or "x(3)" of a halo finder

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.data.fields import TIMEPIX
 from daskclust.core.data.quote import listed
-from daskclust.io.fields import TIMEPIX
 from daskclust.io.tables.matrices import PIXELS, check_matrix, find_matrices, read_matrix
 from daskclust.io.timepix.hitwise import hits_with, over_blocks
 from daskclust.io.timepix.quad import LAYOUTS, QUAD_CHIPS, pixels_of_quad

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.data.checks import check_whole
-from daskclust.core.data.files import check_file
-from daskclust.io.lazy import check_hits_per_chunk
+from daskclust.io.files import check_file
+from daskclust.io.rows import check_hits_per_chunk
 from daskclust.io.timepix.ticks import COARSE, hits_of_ticks
 
 _WORD = 6

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 
-from daskclust.core.data.files import naming
+from daskclust.io.replacing import naming
 
 _log = logging.getLogger(__name__)
 

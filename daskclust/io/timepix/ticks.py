@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.data.fields import TIMEPIX
 from daskclust.core.device.timesort import TICK, order_of_ticks
-from daskclust.io.fields import TIMEPIX
 
 COARSE = 16
 """Fine ticks in one tick of the coarse clock of 40 MHz."""

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import xarray as xr
 
+from daskclust.core.data.fields import TIMEPIX
 from daskclust.core.device.arrays import device_of, is_cuda
-from daskclust.io.fields import TIMEPIX
 from daskclust.io.timepix.tpx3.device import CELL_WORDS as DEVICE_CELL_WORDS
 from daskclust.io.timepix.tpx3.device import read_on_device
 from daskclust.io.timepix.tpx3.read import check_chunks, lazy_columns, open_hits

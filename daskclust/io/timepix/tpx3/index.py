@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.data.files import check_file
 from daskclust.core.device.timesort import TICK, order_of_ticks
+from daskclust.io.files import check_file
 from daskclust.io.timepix.tpx3 import scan as table
 from daskclust.io.timepix.tpx3.decode import count_hits
 from daskclust.io.timepix.tpx3.jumps import jumps_told, tell_jumps

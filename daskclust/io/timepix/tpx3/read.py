@@ -13,7 +13,7 @@ import numpy.typing as npt
 from daskclust.core.data.checks import check_positive
 from daskclust.core.device.threads import one_thread
 from daskclust.core.device.timesort import TICK
-from daskclust.io.lazy import rows_of_chunk
+from daskclust.io.rows import rows_of_chunk
 from daskclust.io.timepix.quad import LAYOUTS, QUAD_CHIPS, check_layout
 from daskclust.io.timepix.tpx3.decode import DTYPES, Setup, read_columns
 from daskclust.io.timepix.tpx3.index import CELL_WORDS, FileState, Index, Windows, divide, index_file

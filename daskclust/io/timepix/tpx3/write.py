@@ -12,9 +12,9 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.data.checks import check_whole
-from daskclust.core.data.files import replacing
 from daskclust.core.device.timesort import TICK, order_of_times
 from daskclust.io.blocks import Block, blocks_of, native_block
+from daskclust.io.replacing import replacing
 from daskclust.io.timepix.hitwise import hits_with
 from daskclust.io.timepix.ticks import TOT_TICK
 from daskclust.io.timepix.tpx3.words import MAGIC, TDC_STEP, TDC_STEPS

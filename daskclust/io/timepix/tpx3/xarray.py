@@ -12,8 +12,8 @@ import xarray as xr
 from xarray.backends import BackendArray, BackendEntrypoint
 from xarray.core import indexing
 
-from daskclust.io.fields import TIMEPIX
-from daskclust.io.lazy import check_hits_per_chunk
+from daskclust.core.data.fields import TIMEPIX
+from daskclust.io.rows import check_hits_per_chunk
 from daskclust.io.timepix.tpx3.decode import DTYPES
 from daskclust.io.timepix.tpx3.read import AUTO_HITS, HitFile, open_hits, read_rows
 from daskclust.io.timepix.tpx3.triggers import open_tpx3_triggers

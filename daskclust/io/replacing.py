@@ -1,4 +1,4 @@
-"""Files that can be read, what is said of damaged ones, and files that are written completely or not at all.
+"""Files and folders that are written completely or not at all.
 
 What is not complete has a hidden name that tells the process that writes it. Where that was killed, so that it could
 not clean up, the next one that writes the same file does. Links are followed, as an editor does: what they lead to is
@@ -9,7 +9,6 @@ but parts of a table or store.
 from __future__ import annotations
 
 import errno
-import importlib
 import os
 import re
 import secrets
@@ -18,98 +17,20 @@ import socket
 import stat
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import ModuleType
 from typing import BinaryIO
 
-from daskclust.core.data.quote import quoted, short
+from daskclust.core.data.quote import quoted
+from daskclust.io.files import KINDS, PARQUET, looped
 
-TEXT, PARQUET, HDF5 = (".csv", ".tsv", ".txt"), (".parquet", ".pq"), (".hdf5", ".h5")
-"""Extensions of tables, by format."""
-
-_KINDS = {
-    stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
-}  # fmt: skip
 _PARTS = re.compile(r"zarr\.json|[^/]+/(zarr\.json|c/\d+)|part-\d{6,}\.parquet")
 """What there is in folders that outputs are: stores, and Parquet files."""
 _WRITTEN_IN_PART = re.compile(r"\d+ requested and \d+ written")  # NumPy's words for a full disk
 _MEMBER = re.compile(r":[^:]*$")  # what is chosen in a file: file.h5:group
 _NUMBERED = re.compile(r"\.\d+(\.(?:hdf5|h5))$")  # files of one snapshot
 _LOOKS, _PAUSE, _PATIENCE = 10, 0.05, 5.0  # the last two in s
-
-
-def check_file(path: str, instead: str = "give one file") -> os.stat_result:
-    """Return the state of a file of at least one byte; raise for anything else."""
-    try:
-        state = os.stat(path)
-    except FileNotFoundError:
-        if os.path.islink(path):
-            raise FileNotFoundError(
-                f"{path} is a symbolic link to {os.readlink(path)}, which is not there; correct the link"
-            ) from None
-        raise FileNotFoundError(f"no such file: {path}") from None
-    except OSError as error:
-        if error.errno != errno.ELOOP:
-            raise
-        raise _looped(path) from None
-    kind = _KINDS.get(stat.S_IFMT(state.st_mode))
-    if stat.S_ISDIR(state.st_mode):
-        raise IsADirectoryError(f"{path} is a directory; {instead}")
-    if kind is not None:
-        raise OSError(f"{path} is {kind}, which can only be read from beginning to end; write its data to a file first")
-    if state.st_size == 0:
-        raise ValueError(f"{path} is empty (0 bytes)")
-    return state
-
-
-def _looped(path: str | os.PathLike[str]) -> OSError:
-    return OSError(f"{path} is in a loop of symbolic links; give the path of the file itself")
-
-
-def is_parts(path: str) -> bool:
-    """Return whether a path is a folder of Parquet files, as its name says."""
-    return os.path.isdir(path) and path.endswith(PARQUET)
-
-
-def known_suffix(path: str | os.PathLike[str], known: Sequence[str]) -> str:
-    """Return the extension of a path in lower case, if it is a known one."""
-    suffix = os.path.splitext(path)[1].lower()
-    if suffix not in known:
-        raise ValueError(f"unknown extension {suffix!r} of {os.fspath(path)}; known: {', '.join(known)}")
-    return suffix
-
-
-def import_library(name: str, what: str) -> ModuleType:
-    """Import a library that reads `what`, or say what to install."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise ImportError(f'{what} need {name.partition(".")[0]}: pip install "daskclust[io]"') from error
-
-
-@contextmanager
-def reading(path: str, kind: str, part: str = "") -> Iterator[None]:
-    """Turn what a library raises for a damaged file, of almost any class, into a ValueError that names the file.
-
-    `part` is what is read of a file whose head is right, such as a row group: it must be damaged if it cannot be.
-    """
-    try:
-        yield
-    except FileNotFoundError as error:
-        if error.filename is not None:
-            raise
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from error
-    except (PermissionError, ImportError):
-        raise
-    except Exception as error:
-        said = short(" ".join(str(error).split()).rstrip("."), 1000)
-        if isinstance(error, MemoryError):  # libraries ask for as much as a header says, right or wrong
-            said = f"it asks for more memory than there is ({said}): it is damaged, or too large without chunks="
-        elif part:
-            said = f"{part}: {said}; it is damaged: copy or write the file again"
-        raise ValueError(f"{path} cannot be read as a {kind} file: {said}") from error
 
 
 def clash(target: str | os.PathLike[str], source: str | os.PathLike[str]) -> str:
@@ -196,12 +117,12 @@ def place_of(target: Path) -> tuple[Path, int | None]:
     """Return where an output goes, which is where a link leads, and the permissions of what is there."""
     place = Path(os.path.realpath(target))
     if place.is_symlink():
-        raise _looped(target)
+        raise looped(target)
     try:
         state = os.stat(place)
     except FileNotFoundError:
         return place, None
-    kind = _KINDS.get(stat.S_IFMT(state.st_mode))
+    kind = KINDS.get(stat.S_IFMT(state.st_mode))
     if kind is not None:
         raise OSError(f"{target} is {kind}, which is not replaced; write to a file")
     return place, stat.S_IMODE(state.st_mode)

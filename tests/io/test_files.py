@@ -12,11 +12,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from daskclust.core.data import files
+from daskclust.io import replacing
 
 
 def write(folder, error=None):
-    with files.replacing_folder(folder) as temporary:
+    with replacing.replacing_folder(folder) as temporary:
         (temporary / "part").write_text("new")
         if error:
             raise error
@@ -32,7 +32,7 @@ def test_a_folder_takes_the_place_of_another(tmp_path):
 def test_the_folder_has_an_absolute_path(tmp_path, monkeypatch):
     """Workers run in other folders."""
     monkeypatch.chdir(tmp_path)
-    with files.replacing_folder(Path("store")) as temporary:
+    with replacing.replacing_folder(Path("store")) as temporary:
         assert temporary.parent == tmp_path
     assert [path.name for path in tmp_path.iterdir()] == ["store"]
 
@@ -54,11 +54,11 @@ def test_what_other_tasks_write_after_a_failure_is_removed(tmp_path, monkeypatch
             folders[0].mkdir()
 
     def fail():
-        with files.replacing_folder(tmp_path / "store") as temporary:
+        with replacing.replacing_folder(tmp_path / "store") as temporary:
             folders.append(temporary)
             raise ZeroDivisionError
 
-    monkeypatch.setattr(files, "time", SimpleNamespace(sleep=write_on, monotonic=lambda: 0.0))
+    monkeypatch.setattr(replacing, "time", SimpleNamespace(sleep=write_on, monotonic=lambda: 0.0))
     with pytest.raises(ZeroDivisionError):
         fail()
     assert len(pauses) > 9
@@ -66,7 +66,7 @@ def test_what_other_tasks_write_after_a_failure_is_removed(tmp_path, monkeypatch
 
 
 def test_a_folder_that_cannot_be_removed_does_not_hide_the_failure(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_PATIENCE", 0.2)
+    monkeypatch.setattr(replacing, "_PATIENCE", 0.2)
     monkeypatch.setattr(shutil, "rmtree", lambda folder, ignore_errors: None)  # as on a disk that is read-only by then
     with pytest.raises(ZeroDivisionError):
         write(tmp_path / "store", ZeroDivisionError())
@@ -75,8 +75,8 @@ def test_a_folder_that_cannot_be_removed_does_not_hide_the_failure(tmp_path, mon
 # ------------------------------------------------------------------------------------------------ what the killed leave
 KILLED = """
 import os, pathlib, signal
-from daskclust.core.data import files
-with files.{function}(pathlib.Path({target!r})) as temporary:
+from daskclust.io import replacing
+with replacing.{function}(pathlib.Path({target!r})) as temporary:
     {write}
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -95,7 +95,7 @@ def test_what_a_killed_process_left_goes_with_the_next_attempt(tmp_path, functio
     others = [left.with_name(left.name.replace("out", "other")), tmp_path / f"{left.name}.mine"]
     for other in others:
         other.touch()
-    with getattr(files, function)(target) as temporary:
+    with getattr(replacing, function)(target) as temporary:
         assert sorted(tmp_path.iterdir()) == sorted([*others, *tmp_path.glob(".out?1?.zarr.*.tmp")])
         assert len(list(tmp_path.iterdir())) == 3  # with this attempt's own
         assert temporary
@@ -104,9 +104,9 @@ def test_what_a_killed_process_left_goes_with_the_next_attempt(tmp_path, functio
 
 def test_what_a_process_still_writes_stays(tmp_path):
     target = tmp_path / "out"
-    with files.replacing(target) as first:
+    with replacing.replacing(target) as first:
         first.write(b"first")
-        with files.replacing(target) as second:
+        with replacing.replacing(target) as second:
             second.write(b"second")
         assert target.read_bytes() == b"second"
     assert target.read_bytes() == b"first"
@@ -118,7 +118,7 @@ def test_a_folder_moved_aside_by_a_killed_process_goes_when_the_new_one_is_there
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     target = tmp_path / "store"
-    old = files.beside(target, "old")
+    old = replacing.beside(target, "old")
     old = old.with_name(old.name.replace(f"{os.getpid():08x}", f"{gone.pid:08x}"))
     old.mkdir()
     with pytest.raises(ZeroDivisionError):

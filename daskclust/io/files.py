@@ -1,0 +1,94 @@
+"""Files that can be read, and what is said of those that cannot."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import ModuleType
+
+from daskclust.core.data.quote import short
+
+TEXT, PARQUET, HDF5 = (".csv", ".tsv", ".txt"), (".parquet", ".pq"), (".hdf5", ".h5")
+"""Extensions of tables, by format."""
+
+KINDS = {
+    stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
+}  # fmt: skip
+"""What is no file, by the kind that the system tells."""
+
+
+def check_file(path: str, instead: str = "give one file") -> os.stat_result:
+    """Return the state of a file of at least one byte; raise for anything else."""
+    try:
+        state = os.stat(path)
+    except FileNotFoundError:
+        if os.path.islink(path):
+            raise FileNotFoundError(
+                f"{path} is a symbolic link to {os.readlink(path)}, which is not there; correct the link"
+            ) from None
+        raise FileNotFoundError(f"no such file: {path}") from None
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise looped(path) from None
+    kind = KINDS.get(stat.S_IFMT(state.st_mode))
+    if stat.S_ISDIR(state.st_mode):
+        raise IsADirectoryError(f"{path} is a directory; {instead}")
+    if kind is not None:
+        raise OSError(f"{path} is {kind}, which can only be read from beginning to end; write its data to a file first")
+    if state.st_size == 0:
+        raise ValueError(f"{path} is empty (0 bytes)")
+    return state
+
+
+def looped(path: str | os.PathLike[str]) -> OSError:
+    """Return the error for links that lead to each other."""
+    return OSError(f"{path} is in a loop of symbolic links; give the path of the file itself")
+
+
+def is_parts(path: str) -> bool:
+    """Return whether a path is a folder of Parquet files, as its name says."""
+    return os.path.isdir(path) and path.endswith(PARQUET)
+
+
+def known_suffix(path: str | os.PathLike[str], known: Sequence[str]) -> str:
+    """Return the extension of a path in lower case, if it is a known one."""
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix not in known:
+        raise ValueError(f"unknown extension {suffix!r} of {os.fspath(path)}; known: {', '.join(known)}")
+    return suffix
+
+
+def import_library(name: str, what: str) -> ModuleType:
+    """Import a library that reads `what`, or say what to install."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ImportError(f'{what} need {name.partition(".")[0]}: pip install "daskclust[io]"') from error
+
+
+@contextmanager
+def reading(path: str, kind: str, part: str = "") -> Iterator[None]:
+    """Turn what a library raises for a damaged file, of almost any class, into a ValueError that names the file.
+
+    `part` is what is read of a file whose head is right, such as a row group: it must be damaged if it cannot be.
+    """
+    try:
+        yield
+    except FileNotFoundError as error:
+        if error.filename is not None:
+            raise
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from error
+    except (PermissionError, ImportError):
+        raise
+    except Exception as error:
+        said = short(" ".join(str(error).split()).rstrip("."), 1000)
+        if isinstance(error, MemoryError):  # libraries ask for as much as a header says, right or wrong
+            said = f"it asks for more memory than there is ({said}): it is damaged, or too large without chunks="
+        elif part:
+            said = f"{part}: {said}; it is damaged: copy or write the file again"
+        raise ValueError(f"{path} cannot be read as a {kind} file: {said}") from error
