@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -55,6 +55,16 @@ def to_device(ds: xr.Dataset, device: Literal["cpu", "cuda"]) -> xr.Dataset:
     }
     coords = {name: variable for name, variable in moved.items() if name in ds.coords}
     return ds.assign({name: moved[name] for name in moved if name not in coords}).assign_coords(coords)
+
+
+def check_on_host(step: str, arrays: Mapping[str, Any]) -> None:
+    """Raise a TypeError that names the first of some arrays, or dask arrays of such, that is on a GPU."""
+    for name, array in arrays.items():
+        if is_cuda(getattr(array, "_meta", array)):
+            raise TypeError(
+                f"{step} needs arrays in host memory, and {name} is on a GPU; copy it first: ds.as_numpy() for a "
+                "Dataset, cupy.asnumpy(array) for an array"
+            )
 
 
 def _moved(data: Any, move: Callable[[Any], Any]) -> Any:

@@ -23,13 +23,12 @@ from daskclust.io.rows import rows_of_chunk
 from daskclust.io.schema import Columns, Naming, Needs, Table, check_units, to_dataset
 from daskclust.io.tables.binary import read_npy, read_npz
 from daskclust.io.tables.hdf5 import read_hdf5, write_hdf5
-from daskclust.io.tables.matrices import PIXELS
 from daskclust.io.tables.parquet import RowGroups, by_event
 from daskclust.io.tables.parquet_parts import write_parts
 from daskclust.io.tables.parquet_read import read_parquet
 from daskclust.io.tables.root import read_root
 from daskclust.io.tables.text import is_number, read_text
-from daskclust.io.timepix.quad import LAYOUTS
+from daskclust.io.timepix.quad import LAYOUTS, PIXELS
 
 _AUTO_ROWS = 1 << 20  # of a chunk
 _LAZY = (*PARQUET, *HDF5)

@@ -63,6 +63,13 @@ def check_hits_per_chunk(value: Any, name: str = "chunks", also: str = "", point
     return min(int(value), MOST_ROWS)
 
 
+def fixed_rows(path: str, value: str, width: int, begin: int, start: int, stop: int) -> npt.NDArray[Any]:
+    """Return rows start to stop of a file that has `width` numbers in each, one row after the other from a byte on."""
+    row = np.dtype((value, (width,)))
+    found = np.fromfile(path, row, stop - start, offset=begin + start * row.itemsize)
+    return found.astype(found.dtype.newbyteorder("="), copy=False)
+
+
 def rows_in(
     read: ReadRows, files: Iterable[str], shape: tuple[int, ...], dtype: Any, chunks: Rows, order: Any = "C"
 ) -> Any:

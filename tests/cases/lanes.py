@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
+import random
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -43,6 +45,19 @@ def quick_first(values: Iterable[Any], count: int = 1) -> list[Any]:
 def by_lane(values: Sequence[Any]) -> list[Any]:
     """Return dimensions and dtypes as parameters of a test; only the common ones are in the quick lane."""
     return [each if each in COMMON else pytest.param(*each, marks=pytest.mark.slow) for each in values]
+
+
+def some_of(most: int = 24, **values: Iterable[Any]) -> pytest.MarkDecorator:
+    """Parametrize a test with combinations of values, `most` of them (40 times as many in the long lane).
+
+    Each value is in some, with others that are drawn beside it; there are all combinations where these are few.
+    """
+    every, most = [list(each) for each in values.values()], in_long_lane(40 * most, otherwise=most)
+    if math.prod(map(len, every)) <= most:
+        return pytest.mark.parametrize(tuple(values), list(itertools.product(*every)))
+    rng = random.Random(" ".join(values))
+    columns = [itertools.chain.from_iterable(rng.sample(each, len(each)) for _ in range(most)) for each in every]
+    return pytest.mark.parametrize(tuple(values), list(itertools.islice(zip(*columns, strict=False), most)))
 
 
 @st.composite

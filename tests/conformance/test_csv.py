@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import csv
 import io
-import itertools
-import random
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from cases.lanes import some_of
 
 from daskclust.io import read_cells, read_hits
 
@@ -39,10 +38,7 @@ HEADS = {
     "letters": ("x µ", "y é", "ü", "E"),
     "comments": ("#1", "y # 2", "no. #", "E"),
 }
-SIZE = 120
 NUMBERS = np.random.default_rng(0).normal(size=(3, 4)).round(3)
-CASES = list(itertools.product(SEPARATORS, QUOTES, ENDS, ENCODINGS, HEADS, [None, *TEXTS], [0, 2]))
-CASES = random.Random(0).sample(CASES, SIZE)
 
 
 def encoded(text: str, encoding: str) -> bytes:
@@ -56,7 +52,16 @@ def written(rows: list[list[Any]], separator: str, quotes: str, end: str) -> str
     return stream.getvalue()
 
 
-@pytest.mark.parametrize(("separator", "quotes", "end", "encoding", "head", "texts", "place"), CASES)
+@some_of(
+    40,
+    separator=SEPARATORS,
+    quotes=QUOTES,
+    end=ENDS,
+    encoding=ENCODINGS,
+    head=HEADS,
+    texts=[None, *TEXTS],
+    place=[0, 2],
+)
 def test_what_csv_writes_is_read(
     tmp_path: Path, separator: str, quotes: str, end: str, encoding: str, head: str, texts: str | None, place: int
 ) -> None:

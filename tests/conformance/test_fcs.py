@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from cases.files.fcs_writer import changed, fcs_file, keywords, linear, pack
+from cases.lanes import some_of
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -117,8 +118,7 @@ def test_numbers_of_any_width(folder: Path, layout: Any, chunks: int) -> None:
     np.testing.assert_array_equal(values(folder, content, chunks=chunks), found)
 
 
-@pytest.mark.parametrize("places", list(permutations("1234")))
-@pytest.mark.parametrize("version", VERSIONS)
+@some_of(32, places=list(permutations("1234")), version=VERSIONS)
 def test_orders_of_bytes(tmp_path: Path, version: str, places: tuple[str, ...]) -> None:
     """Before 3.1 bytes come in any order, as on a PDP-11; since then, in two."""
     order, stored, rows = ",".join(places), [("I", 32)] * 2, [[0x01020304, 7], [0xF0E0D0C0, 0]]
@@ -183,8 +183,7 @@ def test_any_delimiters_and_empty_values(
     assert set(re.findall(r"'(.*?)'", note)) == {"$CYT", "$P3S"}
 
 
-@pytest.mark.parametrize("mark", ["/", "\\", "\x0c", "\t"])
-@pytest.mark.parametrize("after", ["", " ", "\n", "\0\0", "@", "@ ", "  garbage", "garbage@1@"])
+@some_of(16, mark=["/", "\\", "\x0c", "\t"], after=["", " ", "\n", "\0\0", "@", "@ ", "  garbage", "garbage@1@"])
 def test_what_follows_the_last_value(tmp_path: Path, mark: str, after: str) -> None:
     """TEXT that is longer than its keywords, or has no delimiter at its end."""
     pairs = [*floats(P2S="CD8", TOT=None), ("$TOT", "2")]
@@ -214,8 +213,7 @@ def test_names_in_other_letters(tmp_path: Path, encoding: str) -> None:
     assert opened(tmp_path, content)["channel"].values.tolist() == ["µ-Zähler", "CD3"]
 
 
-@pytest.mark.parametrize("key", ["$P1E", "$P2N", "$P1G", "$BYTEORD", "$SPILLOVER", "$TOT", "$P2B", "$DATATYPE"])
-@pytest.mark.parametrize("count", [1, 2, 3])
+@some_of(12, key=["$P1E", "$P2N", "$P1G", "$BYTEORD", "$SPILLOVER", "$TOT", "$P2B", "$DATATYPE"], count=[1, 2, 3])
 def test_an_empty_value_before_any_keyword(tmp_path: Path, key: str, count: int) -> None:
     """The keyword after it counts: the channel is logarithmic, has its gain, is compensated."""
     stored = [("I", 16)] * 2
@@ -264,9 +262,12 @@ def test_supplemental_keywords(tmp_path: Path, version: str, there: bool) -> Non
 # Files that are not damaged
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("header", ["right", "zero", "blank", "late", "after", "large"])
-@pytest.mark.parametrize("text", ["right", "zero", "blank", "late", "after", "large", "absent"])
+@some_of(
+    36,
+    version=VERSIONS,
+    header=["right", "zero", "blank", "late", "after", "large"],
+    text=["right", "zero", "blank", "late", "after", "large", "absent"],
+)
 def test_offsets_of_data(tmp_path: Path, version: str, header: str, text: str) -> None:
     """One of both places is right, or both are wrong, which is an error."""
     pairs = changed(keywords(TWO, 2, BIG, version), BEGINDATA="@first", ENDDATA="@last")

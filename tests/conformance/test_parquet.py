@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.dataset as pds
 import pyarrow.parquet as pq
 import pytest
+from cases.lanes import some_of
 
 from daskclust.io import open_particles, read_hits
 
@@ -102,9 +103,7 @@ def test_a_folder_of_folders_is_refused(tmp_path: Path) -> None:
         read_hits(tmp_path / "a.parquet")
 
 
-@pytest.mark.parametrize("dictionary", [False, True])
-@pytest.mark.parametrize("missing", [False, True])
-@pytest.mark.parametrize("kind", [*KINDS, "decimal"])
+@some_of(26, dictionary=[False, True], missing=[False, True], kind=[*KINDS, "decimal"])
 def test_types_nulls_and_dictionaries(tmp_path: Path, kind: str, missing: bool, dictionary: bool) -> None:
     values = np.arange(30) % 2 if kind in ("bool", "decimal") else np.arange(30)
     lacks = (np.arange(30) == 7) & missing
@@ -123,9 +122,12 @@ def test_types_nulls_and_dictionaries(tmp_path: Path, kind: str, missing: bool, 
     check(tmp_path / "a.parquet", pd.DataFrame({**XY, "v": np.where(lacks, np.nan, values) if missing else values}))
 
 
-@pytest.mark.parametrize("compression", ["none", "snappy", "gzip", "brotli", "lz4", "zstd"])
-@pytest.mark.parametrize("version", ["1.0", "2.4", "2.6"])
-@pytest.mark.parametrize("page", ["1.0", "2.0"])
+@some_of(
+    12,
+    compression=["none", "snappy", "gzip", "brotli", "lz4", "zstd"],
+    version=["1.0", "2.4", "2.6"],
+    page=["1.0", "2.0"],
+)
 def test_compressions_and_versions(tmp_path: Path, compression: str, version: str, page: str) -> None:
     table = pa.table({**XY, "layer": np.arange(30)})
     pq.write_table(

@@ -9,6 +9,7 @@ import awkward as ak
 import numpy as np
 import pytest
 import uproot
+from cases.lanes import some_of
 
 from daskclust.io import read_hits
 
@@ -37,9 +38,7 @@ def store(path: Path, arrays: dict[str, Any], *, ntuple: bool, parts: int = 1, *
             tree.extend(part)
 
 
-@pytest.mark.parametrize("parts", [1, 3])
-@pytest.mark.parametrize("kind", TYPES)
-@pytest.mark.parametrize("ntuple", [False, True])
+@some_of(22, parts=[1, 3], kind=TYPES, ntuple=[False, True])
 def test_types(tmp_path: Path, ntuple: bool, kind: str, parts: int) -> None:
     path = tmp_path / "a.root"
     store(path, columns(50, kind), ntuple=ntuple, parts=parts)

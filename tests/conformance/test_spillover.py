@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 from cases.files.fcs_reference import fcs_bytes, write
-from hypothesis import HealthCheck, given, settings
+from cases.lanes import some_of
+from hypothesis import given
 from hypothesis import strategies as st
 
 from daskclust.io import open_fcs, read_cells
@@ -70,10 +71,7 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("keyword", ["SPILLOVER", "spill"])
-@pytest.mark.parametrize("names", NAMES)
-@pytest.mark.parametrize("writing", TEXTS)
+@some_of(24, reader=READERS, keyword=["SPILLOVER", "spill"], names=NAMES, writing=TEXTS)
 def test_every_writing_of_a_matrix_is_used(tmp_path: Path, reader: Any, keyword: str, names: str, writing: str) -> None:
     path = made(tmp_path, **MARKERS, **{keyword: TEXTS[writing](NAMES[names])})
     for compensate in ("auto", True):
@@ -83,7 +81,6 @@ def test_every_writing_of_a_matrix_is_used(tmp_path: Path, reader: Any, keyword:
     np.testing.assert_array_equal(reader(path, transform=None, compensate=False)["X"], observed(MIXED, SPILL))
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data())
 def test_any_matrix_of_any_channels(tmp_path: Path, data: st.DataObject) -> None:
     columns = data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=5, unique=True))
@@ -141,8 +138,7 @@ UNUSABLE = {
 }
 
 
-@pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("why", UNUSABLE)
+@some_of(14, reader=READERS, why=UNUSABLE)
 def test_a_matrix_that_cannot_be_used_is_told(tmp_path: Path, reader: Any, why: str) -> None:
     path = made(tmp_path, SPILL=UNUSABLE[why])
     with pytest.warns(UserWarning, match="values are not compensated") as told:
@@ -183,9 +179,7 @@ NOT_TOLD = {
 }
 
 
-@pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("mark", MARKS)
-@pytest.mark.parametrize("named", ["as before", "as now"])
+@some_of(10, reader=READERS, mark=MARKS, named=["as before", "as now"])
 def test_compensated_channels_are_not_compensated_twice(tmp_path: Path, reader: Any, mark: str, named: str) -> None:
     now = [MARKS[mark].format(name) if k in MIXED else name for k, name in enumerate(DETECTORS)]
     names = DETECTED if named == "as before" else [now[k] for k in MIXED]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases.lanes import some_of
 
 from daskclust.io import open_t3pa
 
@@ -35,10 +36,7 @@ def text(rows: list[list[Any]], between: str = "\t", end: str = "\n", header: tu
     return "".join(between.join(map(str, row)) + end for row in [header, *rows])
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("disorder", [0, 20_000, SECOND // 4])
-@pytest.mark.parametrize("part", [1 / 500, 1 / 50, 0.7])  # of a turn: the longest time between two hits
-@pytest.mark.parametrize("device", DEVICES)
+@some_of(18, seed=[0, 1], disorder=[0, 20_000, SECOND // 4], part=[1 / 500, 1 / 50, 0.7], device=DEVICES)
 def test_times_go_on_where_counters_start_anew(
     tmp_path: Path, device: str, part: float, disorder: int, seed: int
 ) -> None:

@@ -6,14 +6,12 @@ The standard: ToA has 14 bits of 25 ns, less 4 bits of 1.5625 ns, and SPIDR's 16
 
 from __future__ import annotations
 
-import itertools
-import random
 import struct
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
+from cases.lanes import some_of
 
 from daskclust.io import open_tpx3, open_tpx3_triggers
 
@@ -73,11 +71,9 @@ def readout(start: int, gap: int, disorder: int, clock: str, chips: int, per: in
     return {"data": data, "hits": np.array(hits), "triggers": triggers, "counts": counts}
 
 
-CASES = list(itertools.product(STARTS, GAPS, DISORDERS, CLOCKS, [1, 4], [1, 17, HITS], [None, 50]))
-CASES = random.Random(3).sample(CASES, 80)
-
-
-@pytest.mark.parametrize(("start", "gap", "disorder", "clock", "chips", "per", "chunks"), CASES)
+@some_of(
+    40, start=STARTS, gap=GAPS, disorder=DISORDERS, clock=CLOCKS, chips=[1, 4], per=[1, 17, HITS], chunks=[None, 50]
+)
 def test_what_a_readout_sends_is_read(
     tmp_path: Path, start: int, gap: int, disorder: int, clock: str, chips: int, per: int, chunks: int | None
 ) -> None:

@@ -5,9 +5,7 @@ Chains of codecs and lost chunks are in tests/io/particles/test_zarr.py. What is
 
 from __future__ import annotations
 
-import itertools
 import json
-import random
 import warnings
 from functools import partial
 from pathlib import Path
@@ -15,8 +13,8 @@ from typing import Any
 
 import numcodecs
 import numpy as np
-import pytest
 import zarr
+from cases.lanes import some_of
 from zarr import codecs
 
 from daskclust.io import open_particles
@@ -65,11 +63,17 @@ def put(where: Any, values: np.ndarray, version: int, chunk: int, compressor: st
     where(shape=values.shape, dtype=values.dtype, compressors=compressors, **about)[...] = values
 
 
-CASES = list(itertools.product([2, 3], TYPES, "<>", CHUNKS, COMPRESSORS, FILLS, SHAPES, WAYS))
-CASES = random.Random(2).sample(CASES, 70)
-
-
-@pytest.mark.parametrize(("version", "kind", "order", "chunk", "compressor", "fill", "shape", "chunks"), CASES)
+@some_of(
+    30,
+    version=[2, 3],
+    kind=TYPES,
+    order="<>",
+    chunk=CHUNKS,
+    compressor=COMPRESSORS,
+    fill=FILLS,
+    shape=SHAPES,
+    chunks=WAYS,
+)
 def test_what_zarr_writes(
     tmp_path: Path, version: int, kind: str, order: str, chunk: int, compressor: str, fill: Any, shape: str, chunks: Any
 ) -> None:
@@ -92,9 +96,7 @@ def test_what_zarr_writes(
         assert ds[name].dtype == (wanted if name == "v" else np.promote_types(wanted, "f4"))
 
 
-@pytest.mark.parametrize("values", [[1.5, -2.0, 3.25], [0.0, 0.0, 0.0]])
-@pytest.mark.parametrize("kind", ["<f8", ">f4", "<i2", "|u1"])
-@pytest.mark.parametrize("version", [2, 3])
+@some_of(8, values=[[1.5, -2.0, 3.25], [0.0, 0.0, 0.0]], kind=["<f8", ">f4", "<i2", "|u1"], version=[2, 3])
 def test_stores_written_by_hand(tmp_path: Path, version: int, kind: str, values: list[float]) -> None:
     """As the specification has it, without zarr: metadata in JSON, and a file for each chunk."""
     array = np.array([abs(v) if "u" in kind else v for v in values]).astype(kind)

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from cases.lanes import some_of
 
 from daskclust import io
 from daskclust.io import growing
@@ -53,10 +54,13 @@ def small_files(most: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
-@pytest.mark.parametrize("rows", [1, 4, 100])
-@pytest.mark.parametrize("error", [None, ConnectionResetError(104, "reset"), KeyboardInterrupt(), ValueError("bad")])
-@pytest.mark.parametrize("after", [1, 3, len(SIZES)])
+@some_of(
+    20,
+    suffix=SUFFIXES,
+    rows=[1, 4, 100],
+    error=[None, ConnectionResetError(104, "reset"), KeyboardInterrupt(), ValueError("bad")],
+    after=[1, 3, len(SIZES)],
+)
 def test_all_tables_before_the_end_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, rows: int, error: BaseException | None, after: int
 ) -> None:

@@ -14,7 +14,7 @@ import pytest
 import xarray as xr
 from cases.clue import raise_if_dask_computes
 from cases.files.hits import sample
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -24,7 +24,6 @@ from daskclust.io import read_hits, to_dataset, write_hits
 # Writing
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     values=hnp.arrays(np.float64, st.integers(0, 30), elements=st.floats(allow_nan=True, allow_infinity=True)),
     suffix=st.sampled_from([".csv", ".parquet", ".npz"]),

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 import xarray as xr
 import zarr
+from cases.lanes import some_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,23 +59,21 @@ def made(kind: str, path: Path) -> None:
         path.symlink_to({"device": "/dev/zero", "dangling": "nowhere"}[kind])
 
 
-@pytest.mark.parametrize(
-    ("kind", "error", "message"),
-    [
-        ("none", FileNotFoundError, "no such file: .*{name}"),
-        ("directory", IsADirectoryError, "{name} is a directory; give one"),
-        ("empty", ValueError, r"{name} is empty \(0 bytes\)"),
-        ("pipe", OSError, "{name} is a pipe, which can only be read from beginning to end; write its data to a file"),
-        ("socket", OSError, "{name} is a socket, which can only"),
-        ("device", OSError, "{name} is a device, which can only"),
-        ("loop", OSError, "{name} is in a loop of symbolic links; give the path of the file itself"),
-        ("dangling", FileNotFoundError, "{name} is a symbolic link to nowhere, which is not there; correct the link"),
-    ],
-)
-@pytest.mark.parametrize(("name", "read"), READERS)
-def test_what_is_no_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, error: Any, message: str, name: str, read: Any
-) -> None:
+NO_FILES: dict[str, tuple[Any, str]] = {
+    "none": (FileNotFoundError, "no such file: .*{name}"),
+    "directory": (IsADirectoryError, "{name} is a directory; give one"),
+    "empty": (ValueError, r"{name} is empty \(0 bytes\)"),
+    "pipe": (OSError, "{name} is a pipe, which can only be read from beginning to end; write its data to a file"),
+    "socket": (OSError, "{name} is a socket, which can only"),
+    "device": (OSError, "{name} is a device, which can only"),
+    "loop": (OSError, "{name} is in a loop of symbolic links; give the path of the file itself"),
+    "dangling": (FileNotFoundError, "{name} is a symbolic link to nowhere, which is not there; correct the link"),
+}
+
+
+@some_of(24, kind=NO_FILES, reader=READERS)
+def test_what_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, reader: tuple[str, Any]) -> None:
+    (name, read), (error, message) = reader, NO_FILES[kind]
     monkeypatch.chdir(tmp_path)
     made(kind, tmp_path / name)
     error, message = (
@@ -109,11 +108,12 @@ def test_a_library_that_is_missing(
         assert os.listdir(tmp_path) == [name]
 
 
-@pytest.mark.parametrize("chunks", [0, -1, 2.5, True, "many"])
-@pytest.mark.parametrize(
-    ("name", "read"), [pair for pair in READERS if "chunks" in inspect.signature(pair[1]).parameters]
+@some_of(
+    chunks=[0, -1, 2.5, True, "many"],
+    reader=[each for each in READERS if "chunks" in inspect.signature(each[1]).parameters],
 )
-def test_chunks_that_are_no_number(tmp_path: Path, name: str, read: Any, chunks: Any) -> None:
+def test_chunks_that_are_no_number(tmp_path: Path, reader: tuple[str, Any], chunks: Any) -> None:
+    name, read = reader
     with pytest.raises(ValueError, match=f"chunks must be a positive number of .*, got {chunks!r}"):
         read(tmp_path / name, chunks=chunks)
 

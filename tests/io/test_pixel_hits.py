@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from cases.files.hits import refused
+from cases.lanes import some_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,9 +41,7 @@ def pixels(n: int = 50, **attrs: Any) -> xr.Dataset:
 # Round trips
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
-@pytest.mark.parametrize("chunks", [None, 20, (1, 0, 49)])
-@pytest.mark.parametrize("n", [0, 50])
+@some_of(15, suffix=SUFFIXES, chunks=[None, 20, (1, 0, 49)], n=[0, 50])
 def test_round_trip(tmp_path: Path, suffix: str, chunks: Any, n: int) -> None:
     ds = pixels(n)
     path = tmp_path / f"hits{suffix}"

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import uproot
 import xarray as xr
+from cases.lanes import some_of
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -44,9 +45,7 @@ def to_root(columns: dict[str, np.ndarray], path: Path) -> None:
 WRITERS = {".csv": to_csv, ".parquet": to_parquet, ".h5": to_hdf5, ".root": to_root}
 
 
-@pytest.mark.parametrize("field", FIELDS)
-@pytest.mark.parametrize("suffix", WRITERS)
-@pytest.mark.parametrize("prefix", ["rechit_", "HGCRecHit_", "hit_", "Hits_"])
+@some_of(12, field=FIELDS, suffix=WRITERS, prefix=["rechit_", "HGCRecHit_", "hit_", "Hits_"])
 def test_files_with_a_prefix_are_as_without(tmp_path: Path, field: str, suffix: str, prefix: str) -> None:
     columns = {name: VALUES + k for k, name in enumerate(OWN[field])}
     for name, path in (("", tmp_path / f"plain{suffix}"), (prefix, tmp_path / f"prefix{suffix}")):

@@ -136,9 +136,9 @@ def cut_npy(inputs: Path, folder: Path) -> Path:
 
 DAMAGED: list[tuple[Callable[..., Path], Callable[..., Any], list[Any], str]] = [
     (damaged_parquet, io.read_hits, ["clue", "--dc", 2, "--rhoc", 0.05],
-     "Parquet file: row group 2 of column 'x' (rows 2000 to 2999, counted from 0): "),
+     "Parquet file: row group 2 (rows 2000 to 2999, counted from 0): "),
     (damaged_zarr, io.open_particles, ["dbscan", "--eps", 0.4],
-     "zarr file: chunk 1 (rows 2000 to 3999, counted from 0) of array 'y': "),
+     "zarr file: rows "),
     (cut_npy, io.open_particles, ["dbscan", "--eps", 0.4], "NumPy file: "),
 ]  # fmt: skip
 

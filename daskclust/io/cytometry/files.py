@@ -16,10 +16,10 @@ from daskclust.io.attrs import unpack
 from daskclust.io.cytometry.fcs import FcsLayout, events_of, is_fcs, read_layout
 from daskclust.io.cytometry.gmhc import read_gmhc
 from daskclust.io.cytometry.rows import (
+    AUTO_CELLS,
     FIELD,
     VARIABLES,
     cells_dataset,
-    check_chunks,
     choose_channels,
     whole_column,
 )
@@ -35,6 +35,7 @@ from daskclust.io.cytometry.transform import (
 )
 from daskclust.io.cytometry.write import KEYWORD
 from daskclust.io.files import PARQUET, TEXT, check_file
+from daskclust.io.rows import rows_of_chunk
 
 _AGAIN = "transforming them again"
 
@@ -108,7 +109,7 @@ def open_fcs(
     --------
     >>> ds = open_fcs("cells.fcs", channels=["CD3", "CD19"], cofactor=5.0)  # doctest: +SKIP
     """
-    name, wanted = os.fspath(path), check_chunks(chunks)
+    name, wanted = os.fspath(path), rows_of_chunk(chunks, AUTO_CELLS, "cells")
     check_file(name)
     layout = read_layout(name, data_set)
     chosen = choose_channels(channels, layout.names, name)
@@ -237,7 +238,7 @@ def read_cells(
     >>> ds["channel"].values.tolist(), ds["X"].values[1], ds["apriori"].values
     (['CD3', 'CD4'], array([0.75, 2.5 ]), array([7, 8]))
     """
-    name, wanted = os.fspath(path), check_chunks(chunks)
+    name, wanted = os.fspath(path), rows_of_chunk(chunks, AUTO_CELLS, "cells")
     check_file(name)
     suffix = os.path.splitext(name)[1].lower()
     if is_fcs(name):

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.io.cytometry.rows import FIELD, cells_dataset, check_chunks
+from daskclust.io.cytometry.rows import AUTO_CELLS, FIELD, cells_dataset
 from daskclust.io.files import check_file
-from daskclust.io.rows import rows_in
+from daskclust.io.rows import fixed_rows, rows_in, rows_of_chunk
 
 _BINARY: dict[str, tuple[np.dtype[Any], np.dtype[Any]]] = {
     "uint32-float32": (np.dtype("<u4"), np.dtype("<f4")),
@@ -67,15 +67,16 @@ def read_gmhc(
     --------
     >>> ds = read_gmhc("points", "assignments", chunks=1_000_000)  # doctest: +SKIP
     """
-    name, wanted = os.fspath(path), check_chunks(chunks)
+    name, wanted = os.fspath(path), rows_of_chunk(chunks, AUTO_CELLS, "cells")
     check_file(name)
     binary = _binary_layout(name)
     if binary is None:
         X, layout = _text_points(name), "text"
     else:
         layout, shape = binary
-        value, here = _BINARY[layout][1].newbyteorder("="), os.path.abspath(name)
-        X = rows_in(partial(_read_points, here, layout, shape[1]), [here], shape, value, wanted)
+        (count, value), here = _BINARY[layout], os.path.abspath(name)
+        read = partial(fixed_rows, here, value.str, shape[1], 2 * count.itemsize)
+        X = rows_in(read, [here], shape, value.newbyteorder("="), wanted)
     rows, width = X.shape
     variables = {} if assignments is None else {"apriori": _read_assignments(os.fspath(assignments), rows, name)}
     attrs = {"layout": layout, "transform": "none", "field": FIELD, "source": name}
@@ -86,14 +87,6 @@ def read_gmhc(
 def numbered(count: int) -> list[str]:
     """Return names of channels that have none."""
     return [f"channel_{k + 1}" for k in range(count)]
-
-
-def _read_points(path: str, layout: str, d: int, start: int, stop: int) -> npt.NDArray[Any]:
-    """Return points start to stop of a binary file."""
-    count, value = _BINARY[layout]
-    row = np.dtype((value, (d,)))
-    found = np.fromfile(path, row, stop - start, offset=2 * count.itemsize + start * row.itemsize)
-    return found.astype(value.newbyteorder("="), copy=False)
 
 
 def _binary_layout(path: str) -> tuple[str, tuple[int, int]] | None:

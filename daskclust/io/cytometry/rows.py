@@ -12,20 +12,15 @@ import xarray as xr
 
 from daskclust.core.data.inputs import NOT_CLUSTERED
 from daskclust.core.data.quote import listed, meant, quoted
-from daskclust.io.rows import rows_of_chunk
 
 Matrix = npt.NDArray[Any]
 
-_AUTO_CELLS = 100_000  # of a chunk
+AUTO_CELLS = 100_000
+"""Cells of a chunk where none are asked for."""
 
 FIELD = "cytometry"
 VARIABLES = {"apriori": "apriori cluster", "population": "true population", "label": "cluster number, noise -1"}
 """What a cell has beside its channels, all whole numbers."""
-
-
-def check_chunks(chunks: Any) -> int | None:
-    """Return the cells of a chunk, None for all at once."""
-    return rows_of_chunk(chunks, _AUTO_CELLS, "cells")
 
 
 def whole_column(values: Any, name: str, source: str) -> Any:

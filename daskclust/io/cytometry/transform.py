@@ -14,7 +14,7 @@ from daskclust.core.data.checks import check_positive
 from daskclust.core.data.inputs import NOT_CLUSTERED
 from daskclust.io.cytometry.rows import check_patterns, choose_channels, long_name, matching
 from daskclust.io.cytometry.spillover import Spillover, unmixing
-from daskclust.io.host import check_on_host
+from daskclust.io.devices import check_on_host
 
 Float = npt.NDArray[np.float64]
 

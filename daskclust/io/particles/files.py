@@ -17,9 +17,9 @@ from daskclust.core.data.fields import PARTICLES
 from daskclust.core.data.inputs import box_in
 from daskclust.core.data.quote import listed, quoted
 from daskclust.core.data.units import BOX
-from daskclust.io.attrs import stored_attrs, stored_units
-from daskclust.io.blocks import blocks_of, column_dtypes, only_dim, with_scalars_told
+from daskclust.io.blocks import only_dim, with_scalars_told
 from daskclust.io.files import HDF5, PARQUET, check_file, is_parts, known_suffix
+from daskclust.io.hits import write_hits
 from daskclust.io.particles.arborx import read_arborx
 from daskclust.io.particles.gadget import write_gadget
 from daskclust.io.particles.snapshot import COMPONENTS, TYPES, read_snapshot
@@ -28,7 +28,6 @@ from daskclust.io.replacing import replacing, replacing_folder
 from daskclust.io.rows import rows_of_chunk
 from daskclust.io.schema import Columns, Naming, Needs, Table, check_units, to_dataset
 from daskclust.io.tables.binary import read_npy
-from daskclust.io.tables.parquet import RowGroups
 from daskclust.io.tables.parquet_read import read_parquet
 
 _ARBORX = (".arborx", ".bin")
@@ -244,6 +243,9 @@ def write_particles(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
     suffix = known_suffix(path, _WRITABLE)
     if target.exists() and target.is_dir() != (suffix == ".zarr"):
         raise ValueError(f"{os.fspath(path)} is {'a folder' if target.is_dir() else 'a file'}; give another name")
+    if suffix in PARQUET:
+        write_hits(ds, target)
+        return
     ds = with_scalars_told(ds)
     dim = only_dim(ds)
     if suffix == ".zarr":
@@ -251,12 +253,7 @@ def write_particles(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
             write_zarr(folder, ds, dim)
         return
     with replacing(target) as stream:
-        if suffix in HDF5:
-            write_gadget(stream, ds, dim)
-        else:
-            with RowGroups(stream, column_dtypes(ds), stored_units(ds), stored_attrs(ds, dim)) as groups:
-                for block in blocks_of(ds, dim):
-                    groups.write(block)
+        write_gadget(stream, ds, dim)
 
 
 def linking_length(ds: xr.Dataset, b: float = 0.2) -> float:

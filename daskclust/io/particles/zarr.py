@@ -101,26 +101,12 @@ def _read_rows(path: str, member: str, fill_missing: bool, start: int, stop: int
     with reading(path, "zarr"):
         root = _import_zarr().open(path, mode="r")
         array = root[member] if member else root
-    try:
+    with reading(path, "zarr", f"rows {start} to {stop - 1}, counted from 0, of array {quoted(member)}"):
         found = np.asarray(array[start:stop])
-    except Exception:  # of almost any class, and it does not tell the chunk
-        _find_damaged(path, array, start, stop)
-        with reading(path, "zarr", f"rows {start} to {stop - 1}, counted from 0, of array {quoted(member)}"):
-            raise
     if not fill_missing:
         with reading(path, "zarr"):
             _check_filled(array, found, start)
     return found.astype(found.dtype.newbyteorder("="), copy=False)
-
-
-def _find_damaged(path: str, array: Any, start: int, stop: int) -> None:
-    """Raise for the first chunk that cannot be read, of those that have rows start to stop."""
-    rows = array.chunks[0]
-    for k in range(start // rows, -(-stop // rows)):
-        first, end = k * rows, min((k + 1) * rows, array.shape[0])
-        what = f"chunk {k} (rows {first} to {end - 1}, counted from 0) of array {quoted(array.path)}"
-        with reading(path, "zarr", what):
-            array[first:end]
 
 
 def _check_filled(array: Any, found: Array, start: int) -> None:

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.data.quote import quoted
 from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
 from daskclust.io.blocks import Block, column_dtypes, native_block, only_dim
 from daskclust.io.files import reading
@@ -42,14 +41,13 @@ def rows_of(path: str, columns: Sequence[str], start: int, stop: int) -> Any:
         ends = np.cumsum(sizes, dtype=np.int64)
         begins = ends - np.asarray(sizes, dtype=np.int64)
         groups = np.flatnonzero((begins < stop) & (ends > start))
-        of = f" of column {quoted(columns[0])}" if len(columns) == 1 else ""
         for k in groups:
-            with reading(path, "Parquet", f"row group {k}{of} (rows {begins[k]} to {ends[k] - 1}, counted from 0)"):
+            with reading(path, "Parquet", f"row group {k} (rows {begins[k]} to {ends[k] - 1}, counted from 0)"):
                 tables.append(file.read_row_group(k, columns=list(columns)))
     table = pa.concat_tables(tables).slice(start - int(begins[groups[0]]) if groups.size else 0, stop - start)
     if table.num_rows != stop - start:
         raise ValueError(
-            f"{path} has {table.num_rows} of the rows {start} to {stop - 1}{of} that its metadata announce; it is "
+            f"{path} has {table.num_rows} of the rows {start} to {stop - 1} that its metadata announce; it is "
             "damaged: copy or write the file again"
         )
     return table

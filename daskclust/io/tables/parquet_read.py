@@ -157,12 +157,7 @@ def _read_flat(path: str, chosen: Mapping[str, Leaf], rows: int) -> dict[str, An
     columns, leaves, step = {}, list(chosen.items()), max(1, _AT_ONCE // max(8 * rows, 1))
     for start in range(0, len(leaves), step):
         some = leaves[start : start + step]
-        try:
-            table = rows_of(path, [leaf.stored for _, leaf in some], 0, rows)
-        except ValueError:
-            for _, leaf in some:
-                rows_of(path, [leaf.stored], 0, rows)  # tells which one is damaged
-            raise
+        table = rows_of(path, [leaf.stored for _, leaf in some], 0, rows)
         columns.update({ours: _flat_numbers(table, path, leaf, 0) for ours, leaf in some})
     return columns
 

@@ -15,9 +15,10 @@ import xarray as xr
 
 from daskclust.core.data.fields import TIMEPIX
 from daskclust.core.data.quote import listed
-from daskclust.io.tables.matrices import PIXELS, check_matrix, find_matrices, read_matrix
+from daskclust.io.files import check_file
+from daskclust.io.tables.text import read_rows
 from daskclust.io.timepix.hitwise import hits_with, over_blocks
-from daskclust.io.timepix.quad import LAYOUTS, QUAD_CHIPS, pixels_of_quad
+from daskclust.io.timepix.quad import LAYOUTS, PIXELS, QUAD_CHIPS, pixels_of_quad
 from daskclust.io.timepix.ticks import TOT_TICK
 
 Floats = npt.NDArray[np.float64]
@@ -41,7 +42,7 @@ class Calibration:
 
     def __post_init__(self) -> None:
         for name in "abct":
-            object.__setattr__(self, name, check_matrix(getattr(self, name), f"matrix {name}"))
+            object.__setattr__(self, name, _check_matrix(getattr(self, name), f"matrix {name}"))
 
     def energy(self, x: npt.ArrayLike, y: npt.ArrayLike, tot: npt.ArrayLike) -> Floats:
         """Return the energy of hits.
@@ -96,12 +97,12 @@ def read_calibration(
     """
     others = (b, c, t)
     if all(path is None for path in others):
-        paths = find_matrices(Path(a))
+        paths = _find_matrices(Path(a))
     elif any(path is None for path in others):
         raise TypeError("read_calibration needs all four files a, b, c and t, or one folder that has them")
     else:
         paths = {name: Path(path) for name, path in zip("abct", (a, *others), strict=True) if path is not None}
-    return Calibration(**{name: read_matrix(path) for name, path in paths.items()})
+    return Calibration(**{name: _read_matrix(path) for name, path in paths.items()})
 
 
 def calibrate(
@@ -213,3 +214,42 @@ def _check_pixels(
         k = int(np.argmax(wrong))
         hit = f"hit {k}" if chip is None else f"a hit of chip {chip[k]}"
         raise ValueError(f"{hit} lies at pixel ({x[k]}, {y[k]}), but a chip has pixels 0 to {PIXELS - 1}; {remedy}")
+
+
+def _check_matrix(values: npt.ArrayLike, name: str) -> Floats:
+    """Return a matrix (256, 256), by [y, x], as float64 in C order."""
+    matrix = np.ascontiguousarray(values, np.float64)
+    if matrix.shape != (PIXELS, PIXELS):
+        raise ValueError(
+            f"{name} has shape {matrix.shape}, expected ({PIXELS}, {PIXELS}): one number for each pixel of a chip"
+        )
+    return matrix
+
+
+def _find_matrices(folder: Path) -> dict[str, Path]:
+    """Return the files of the matrices a, b, c and t (``a.txt`` or ``caliba.txt`` ...) of a folder."""
+    if not folder.exists():
+        raise FileNotFoundError(f"no such folder: {folder}")
+    if not folder.is_dir():
+        raise NotADirectoryError(f"{folder} is one file; give the four files a, b, c and t, or a folder that has them")
+    paths: dict[str, Path] = {}
+    files = sorted(path for path in folder.iterdir() if path.suffix.lower() == ".txt")
+    for name in "abct":
+        stems = {name, f"calib{name}", f"calib_{name}"}
+        matches = [path for path in files if path.stem.lower() in stems]
+        if not matches:
+            there = listed(path.name for path in files) if files else "no text files"
+            raise FileNotFoundError(f"{folder} has no {name}.txt or calib{name}.txt; it has {there}")
+        if len(matches) > 1:
+            raise ValueError(
+                f"{folder} has {' and '.join(path.name for path in matches)}, which could both be matrix {name}; give "
+                "the four files instead of the folder"
+            )
+        paths[name] = matches[0]
+    return paths
+
+
+def _read_matrix(path: Path) -> Floats:
+    """Read a matrix (256, 256), by [y, x], from a text file with a line for each row of pixels."""
+    check_file(os.fspath(path))
+    return _check_matrix(read_rows(os.fspath(path), PIXELS), os.fspath(path))

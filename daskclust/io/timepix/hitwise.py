@@ -11,7 +11,7 @@ import xarray as xr
 
 from daskclust.core.data.quote import listed
 from daskclust.core.data.units import hit_column
-from daskclust.io.host import check_on_host
+from daskclust.io.devices import check_on_host
 
 
 def hits_with(ds: xr.Dataset, names: list[str], step: str) -> xr.Dataset:

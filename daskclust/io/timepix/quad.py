@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from daskclust.core.data.checks import check_whole
 from daskclust.core.device.kernels import body
-from daskclust.io.tables.matrices import PIXELS
 
+PIXELS = 256
+"""Pixels in a row, and in a column, of a chip."""
 LAYOUTS = ("chips", "quad")
 QUAD_CHIPS = 4
 _FAR = 2 * PIXELS - 1

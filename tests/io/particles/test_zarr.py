@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import xarray as xr
 import zarr
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from zarr import codecs
 
@@ -59,7 +59,6 @@ def store(path: Path, columns: dict[str, Any], **about: Any) -> Path:
     return path
 
 
-@settings(max_examples=60)
 @given(about=pipelines(), chunks=st.sampled_from([None, 9, "auto"]))
 def test_any_pipeline_of_codecs(tmp_path_factory: Any, about: dict[str, Any], chunks: Any) -> None:
     path = store(tmp_path_factory.mktemp("zarr") / "drawn.zarr", {"x": X, "y": -X}, **about)
@@ -94,7 +93,6 @@ def test_packed_values_are_refused(tmp_path: Path) -> None:
         open_particles(tmp_path / "a.zarr")
 
 
-@settings(max_examples=30)
 @given(about=pipelines(), data=st.data(), fill=st.sampled_from([0.0, np.nan, -1.0]))
 def test_a_lost_file_is_told(tmp_path_factory: Any, about: dict[str, Any], data: st.DataObject, fill: float) -> None:
     path = store(tmp_path_factory.mktemp("lost") / "a.zarr", {"x": X, "vx": X}, **about, fill_value=fill)

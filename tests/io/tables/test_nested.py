@@ -14,7 +14,7 @@ import pytest
 import uproot
 import xarray as xr
 from cases.files.hits import refused, watched_row_groups
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from daskclust import CLUE
@@ -56,7 +56,6 @@ def write_lists(path: Path, counts: np.ndarray, columns: dict[str, np.ndarray], 
     pq.write_table(pa.table(table | {"run": np.arange(len(counts)) + 7}), path, **options)
 
 
-@settings(max_examples=40, deadline=None)
 @given(events(), st.sampled_from(["list", "large", "records"]), st.integers(1, 4), st.integers(1, 12))
 def test_any_lists_in_parquet(tmp_path_factory: Any, drawn: Any, form: str, group: int, chunks: int) -> None:
     counts, columns = drawn
@@ -81,7 +80,6 @@ def last_events(stops: np.ndarray, borders: np.ndarray) -> list[int]:
     return [int(stop - borders[borders < stop].max(initial=0)) for stop in stops]
 
 
-@settings(max_examples=40, deadline=None)
 @given(events(), st.integers(1, 12))
 def test_any_lists_come_back(tmp_path_factory: Any, drawn: Any, chunk: int) -> None:
     counts, columns = drawn
@@ -99,7 +97,6 @@ def test_any_lists_come_back(tmp_path_factory: Any, drawn: Any, chunk: int) -> N
         assert_same(read_hits(path, chunks=3).compute(), ds)
 
 
-@settings(max_examples=25, deadline=None)
 @given(events(), st.sampled_from(["lists", "collection"]))
 def test_any_lists_in_rntuples(tmp_path_factory: Any, drawn: Any, form: str) -> None:
     counts, columns = drawn

@@ -16,7 +16,7 @@ import xarray as xr
 from cases.files.hits import refused, sample
 from cases.tables import random_hits, ranges_of
 from distributed import Client
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from daskclust.io import open_particles, read_hits, write_hits, write_particles
@@ -39,7 +39,6 @@ def without_source(ds: xr.Dataset) -> xr.Dataset:
     return ds.assign_attrs(source=None)
 
 
-@settings(max_examples=25, deadline=None)
 @given(data=st.data(), n=st.integers(0, 30), rows=st.integers(1, 40))
 def test_a_folder_comes_back(tmp_path_factory: Any, data: Any, n: int, rows: int) -> None:
     folder = tmp_path_factory.mktemp("any")

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from cases.files.fcs_reference import write
 from cases.files.hits import refused
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from daskclust.io import read_cells, read_hits
@@ -26,7 +26,6 @@ STYLES = {
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": " "}
 
 
-@settings(max_examples=200)
 @given(
     order=st.permutations(["x", "y", "z", "q", "a", "b"]),
     count=st.integers(2, 6),

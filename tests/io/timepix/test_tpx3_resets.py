@@ -9,6 +9,7 @@ import pytest
 import xarray as xr
 from cases.files import tpx3_reference
 from cases.files.tpx3_words import SECOND, check, check_triggers, chunk, fed, global_time, pixel, tdc
+from cases.lanes import in_long_lane
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -97,7 +98,7 @@ def test_what_is_a_jump(write, ticks, count):
     assert restarted.attrs["n_clock_jumps"] == open_tpx3(path).attrs["n_clock_jumps"] == count
 
 
-@settings(max_examples=40)
+@settings(max_examples=in_long_lane(1000, otherwise=10))
 @given(
     seed=st.integers(0, 2**32),
     starts=st.lists(st.sampled_from([0, 1, 40, 107, 300, 5000, 61_091]), min_size=1, max_size=4),

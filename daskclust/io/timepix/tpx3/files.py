@@ -10,9 +10,10 @@ import xarray as xr
 
 from daskclust.core.data.fields import TIMEPIX
 from daskclust.core.device.arrays import device_of, is_cuda
+from daskclust.io.rows import rows_of_chunk
 from daskclust.io.timepix.tpx3.device import CELL_WORDS as DEVICE_CELL_WORDS
 from daskclust.io.timepix.tpx3.device import read_on_device
-from daskclust.io.timepix.tpx3.read import check_chunks, lazy_columns, open_hits
+from daskclust.io.timepix.tpx3.read import AUTO_HITS, lazy_columns, open_hits
 
 
 def open_tpx3(
@@ -91,7 +92,7 @@ def open_tpx3(
     >>> hits = open_tpx3("run.tpx3", chunks="auto")  # doctest: +SKIP
     """
     name = os.fspath(path)
-    wanted = check_chunks(chunks)
+    wanted = rows_of_chunk(chunks, AUTO_HITS)
     if like is not None and wanted is not None:
         raise ValueError(f"like= reads all hits at once; leave chunks out, got chunks={chunks!r}")
     options: dict[str, Any] = {

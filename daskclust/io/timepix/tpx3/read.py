@@ -13,7 +13,6 @@ import numpy.typing as npt
 from daskclust.core.data.checks import check_positive
 from daskclust.core.device.threads import one_thread
 from daskclust.core.device.timesort import TICK
-from daskclust.io.rows import rows_of_chunk
 from daskclust.io.timepix.quad import LAYOUTS, QUAD_CHIPS, check_layout
 from daskclust.io.timepix.tpx3.decode import DTYPES, Setup, read_columns
 from daskclust.io.timepix.tpx3.index import CELL_WORDS, FileState, Index, Windows, divide, index_file
@@ -115,11 +114,6 @@ def open_hits(
             f"{path} has {index.chips[chip]} hits of chip {chip}, and a quad has chips 0 to 3; use layout='chips'"
         )
     return HitFile(index, Setup(index.base, index.chip_bits, layout == "quad", int(gap), index.phase), chunks, wanted)
-
-
-def check_chunks(chunks: Any) -> int | None:
-    """Return the number of hits per chunk, None for all at once."""
-    return rows_of_chunk(chunks, AUTO_HITS)
 
 
 def lazy_columns(hits: HitFile) -> dict[str, Any]:

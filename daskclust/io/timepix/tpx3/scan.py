@@ -140,14 +140,14 @@ def next_header(data, place, unclaimed):
 
 
 @body
-def open_cell(state, cells):
-    """End the present cell, and begin one at the present word."""
+def open_cell(state, cells, place, left):
+    """End the present cell, and begin one at a word, with so many bytes left of its chunk."""
     row = state[ROWS] - 1
     if row < 0 or cells[row, WORDS] > 0:
         row += 1
         state[ROWS] = row + 1
-    cells[row, BEGIN] = state[POS]
-    cells[row, REST] = state[LEFT]
+    cells[row, BEGIN] = place
+    cells[row, REST] = left
     cells[row, CHIP] = state[AT_CHIP]
     cells[row, WORDS] = 0
     cells[row, HITS] = 0
@@ -167,7 +167,7 @@ def enter_chunk(data, state, counts, cells):
         place = state[RESUME]
         state[RESUME] = -1
         state[POS] = place
-        open_cell(state, cells)
+        open_cell(state, cells, state[POS], state[LEFT])
     if size - place < 8:
         counts[TRUNCATED] += size - place
         state[POS] = size
@@ -176,7 +176,7 @@ def enter_chunk(data, state, counts, cells):
         found = next_header(data, place, place)
         counts[SKIPPED] += found - place
         state[POS] = found
-        open_cell(state, cells)
+        open_cell(state, cells, state[POS], state[LEFT])
     else:
         begin = place + 8
         claimed = chunk_size(data, place)
@@ -196,7 +196,7 @@ def enter_chunk(data, state, counts, cells):
             claimed = (end - begin) - (end - begin) % 8
         state[LEFT] = claimed
         if state[RESUME] >= 0:
-            open_cell(state, cells)
+            open_cell(state, cells, state[POS], state[LEFT])
 
 
 @body
@@ -314,40 +314,48 @@ def note_global(word, kind, state, counts, lows, jumps):
 
 
 @body
-def scan_word(data, state, counts, chips, lows, jumps, cells, bound):
-    """Take the next word."""
-    word = word_at(data, state[POS])
+def take_word(word, state, counts, lows, jumps, bound):
+    """Count the next word, and let the clock follow it; return what it is, and its time (0 where it has none)."""
     kind = kind_of(word)
-    chip = state[AT_CHIP]
     counts[kind] += 1
+    t = np.int64(0)
+    if kind == PIXEL:
+        t = extended(word, kind, state) + column_phase(word, state[PHASE])
+        note_order(t, state, counts, bound)
+    elif kind == TDC:
+        t = extended(word, kind, state)
+        fine = (word >> np.uint64(5)) & np.uint64(0xF)
+        counts[ERRORS] += np.int64(fine < 1 or fine > TDC_STEPS)
+    elif kind == TIME_LOW:
+        t = extended(word, kind, state)
+    if kind in (TIME_LOW, TIME_HIGH):
+        note_global(word, kind, state, counts, lows, jumps)
+    state[POS] += 8
+    state[LEFT] -= 8
+    return kind, t
+
+
+@body
+def scan_word(data, state, counts, chips, lows, jumps, cells, bound):
+    """Take the next word into the present cell, or into a new one where its time is far from the reference."""
+    place, left = state[POS], state[LEFT]
+    kind, t = take_word(word_at(data, place), state, counts, lows, jumps, bound)
     row = state[ROWS] - 1
     if kind in (PIXEL, TDC, TIME_LOW):
-        t = extended(word, kind, state)
-        if kind == PIXEL:
-            t += column_phase(word, state[PHASE])
         away = abs(t - cells[row, REFERENCE])
         if cells[row, HAS_TIME] == 1 and (away >= FAR or (away >= NEAR and cells[row, WORDS] >= FEW)):
-            open_cell(state, cells)
+            open_cell(state, cells, place, left)
             row = state[ROWS] - 1
         if cells[row, HAS_TIME] == 0:
             cells[row, HAS_TIME] = 1
             cells[row, REFERENCE] = t
         if kind == PIXEL:
-            note_order(t, state, counts, bound)
-            chips[chip] += 1
+            chips[state[AT_CHIP]] += 1
             cells[row, HITS] += 1
             cells[row, FIRST] = min(cells[row, FIRST], t)
             cells[row, LAST] = max(cells[row, LAST], t)
-        elif kind == TDC:
-            cells[row, TDCS] += 1
-            fine = (word >> np.uint64(5)) & np.uint64(0xF)
-            if fine < 1 or fine > TDC_STEPS:
-                counts[ERRORS] += 1
-    if kind in (TIME_LOW, TIME_HIGH):
-        note_global(word, kind, state, counts, lows, jumps)
+        cells[row, TDCS] += np.int64(kind == TDC)
     cells[row, WORDS] += 1
-    state[POS] += 8
-    state[LEFT] -= 8
 
 
 @kernel
@@ -355,7 +363,7 @@ def scan(i, data, state, counts, chips, lows, jumps, cells, cell_words, bound):
     """Go on with the pass until the table of cells is full; `DONE` at the end of the data."""
     room = len(cells) - GROUP - 4
     if state[ROWS] == 0:
-        open_cell(state, cells)
+        open_cell(state, cells, state[POS], state[LEFT])
     while state[DONE] == 0 and state[ROWS] < room:
         if state[LEFT] == 0:
             enter_chunk(data, state, counts, cells)
@@ -363,7 +371,7 @@ def scan(i, data, state, counts, chips, lows, jumps, cells, cell_words, bound):
             row = state[ROWS] - 1
             free = cell_words - cells[row, WORDS]
             if free <= 0:
-                open_cell(state, cells)
+                open_cell(state, cells, state[POS], state[LEFT])
             elif (
                 state[LEFT] < 8 * GROUP
                 or free < GROUP

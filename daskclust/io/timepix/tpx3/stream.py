@@ -15,9 +15,9 @@ from daskclust.io.timepix.quad import QUAD_CHIPS, check_layout
 from daskclust.io.timepix.tpx3 import scan as table
 from daskclust.io.timepix.tpx3.decode import DTYPES, put_hit
 from daskclust.io.timepix.tpx3.jumps import check_on_reset, jumps_told, tell_jumps
-from daskclust.io.timepix.tpx3.scan import POS, chunk_size, extended, is_header, next_header, note_global, note_order
+from daskclust.io.timepix.tpx3.scan import POS, chunk_size, is_header, next_header, take_word
 from daskclust.io.timepix.tpx3.triggers import trigger_columns
-from daskclust.io.timepix.tpx3.words import PIXEL, TDC, TDC_STEPS, TIME_HIGH, TIME_LOW, kind_of
+from daskclust.io.timepix.tpx3.words import PIXEL, TDC
 
 # The state has more places: odd bytes at the end of the present chunk, whether a header is to be looked for, and what
 # BASE was when the first hit came.
@@ -218,29 +218,18 @@ def decode_stream(i, data, state, counts, lows, jumps, bound, is_end, is_quad, g
         words = min(state[table.LEFT], size - state[POS]) >> 3
         for _ in range(words):
             word = word_at(data, state[POS])
-            kind = kind_of(word)
-            counts[kind] += 1
+            kind, t = take_word(word, state, counts, lows, jumps, bound)
             if kind == PIXEL:
-                t = extended(word, kind, state)
-                note_order(t, state, counts, bound)
                 counts_over = np.int32((word >> np.uint64(20)) & np.uint64(0x3FF))
                 number = np.int32(state[table.AT_CHIP])
                 put_hit(hits, n, word >> np.uint64(44), t, counts_over, number, is_quad, gap)
                 n += 1
             elif kind == TDC:
-                triggers[0][m] = extended(word, kind, state)
+                triggers[0][m] = t
                 triggers[1][m] = word
-                fine = (word >> np.uint64(5)) & np.uint64(0xF)
-                counts[table.ERRORS] += np.int64(fine < 1 or fine > TDC_STEPS)
                 m += 1
-            elif kind in (TIME_LOW, TIME_HIGH):
-                if kind == TIME_LOW:
-                    extended(word, kind, state)
-                note_global(word, kind, state, counts, lows, jumps)
-                if counts[PIXEL] == 0:
-                    state[START] = state[table.BASE]
-            state[POS] += 8
-            state[table.LEFT] -= 8
+            elif counts[PIXEL] == 0:
+                state[START] = state[table.BASE]
         if state[table.LEFT] > 0:
             waits = True
             if is_end:

@@ -11,7 +11,7 @@ import xarray as xr
 
 from daskclust.core.data.units import hit_column
 from daskclust.core.device.timesort import TICK, order_of_times
-from daskclust.io.host import check_on_host
+from daskclust.io.devices import check_on_host
 from daskclust.io.timepix.tpx3 import scan as table
 from daskclust.io.timepix.tpx3.decode import take_trigger, take_triggers
 from daskclust.io.timepix.tpx3.index import index_file
