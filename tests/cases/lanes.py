@@ -55,9 +55,11 @@ def some_of(most: int = 24, **values: Iterable[Any]) -> pytest.MarkDecorator:
     every, most = [list(each) for each in values.values()], in_long_lane(40 * most, otherwise=most)
     if math.prod(map(len, every)) <= most:
         return pytest.mark.parametrize(tuple(values), list(itertools.product(*every)))
-    rng = random.Random(" ".join(values))
-    columns = [itertools.chain.from_iterable(rng.sample(each, len(each)) for _ in range(most)) for each in every]
-    return pytest.mark.parametrize(tuple(values), list(itertools.islice(zip(*columns, strict=False), most)))
+    rng, columns = random.Random(" ".join(values)), []
+    for each in every:
+        rounds = [rng.sample(each, len(each)) for _ in range(-(-most // len(each)))]
+        columns.append([*itertools.chain(*rounds)][:most])
+    return pytest.mark.parametrize(tuple(values), list(zip(*columns, strict=True)))
 
 
 @st.composite

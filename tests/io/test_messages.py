@@ -143,8 +143,8 @@ def test_a_readout_may_come_through_a_pipe(tmp_path: Path) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------------- long texts
-LONG = "n" * 2_000_000
-MANY = [f"column {k:05} {'n' * 100}" for k in range(20_000)]
+LONG = "n" * 200_000
+MANY = [f"column {k:05} {'n' * 100}" for k in range(2000)]
 
 
 def write_csv(path: Path, names: list[str]) -> None:
@@ -176,7 +176,7 @@ def write_zarr(path: Path, names: list[str]) -> None:
         (write_zarr, "a.zarr"),
     ],
 )
-@pytest.mark.parametrize("names", [[LONG[:60_000], "other"], MANY[:2000]])
+@pytest.mark.parametrize("names", [[LONG[:60_000], "other"], MANY])
 def test_names_of_a_file_are_cut(tmp_path: Path, write: Any, name: str, names: list[str]) -> None:
     path = tmp_path / name
     write(path, names)
@@ -198,7 +198,7 @@ def test_names_of_a_file_are_cut(tmp_path: Path, write: Any, name: str, names: l
         f"x,{LONG},{LONG}\n1,2,3\n",
     ],
 )
-def test_a_text_of_two_megabytes_is_cut(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_long_text_is_cut(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.csv"
     path.write_text(text)
     for read in (io.read_hits, io.read_cells):

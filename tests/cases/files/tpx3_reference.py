@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 WRAP, LONG_WRAP = 2**34, 2**36
 
@@ -83,6 +84,7 @@ def nearest(difference: int, wrap: int) -> int:
     return (difference + wrap // 2) % wrap - wrap // 2
 
 
+@lru_cache(maxsize=4)
 def decode(data: bytes, bound: float = 600_000.0, phase: bool = False, restart: bool = False) -> Decoded:
     names = (
         "n_pixel n_tdc n_tdc_errors n_global_time n_control n_count_fb n_unknown n_chunks n_chunks_cut "

@@ -11,12 +11,12 @@ import pytest
 import xarray as xr
 from cases.clue import raise_if_dask_computes
 from cases.files.hits import refused, sample, watched_row_groups
+from cases.lanes import some_of
 
 from daskclust.io import read_hits, write_hits
 
 
-@pytest.mark.parametrize("chunks", [1, 2, 3, 7, 100])
-@pytest.mark.parametrize("row_group_size", [1, 3, 100])
+@some_of(5, chunks=[1, 2, 3, 7, 100], row_group_size=[1, 3, 100])
 def test_parquet_is_lazy(tmp_path: Path, chunks: int, row_group_size: int) -> None:
     ds = sample()
     path = tmp_path / "hits.parquet"
@@ -114,33 +114,6 @@ def write_root(path: Path, branches: dict[str, Any], name: str = "tree") -> None
             name, {key: value.type if hasattr(value, "type") else value.dtype for key, value in branches.items()}
         )
         file[name].extend(branches)
-
-
-def test_flat_root(tmp_path: Path) -> None:
-    path = tmp_path / "hits.root"
-    ds = sample()
-    write_root(path, {v: ds[v].values for v in ("x", "y", "layer", "energy", "time")})
-    for name in (path, f"{path}:tree"):
-        back = read_hits(name)
-        xr.testing.assert_equal(back, ds.drop_vars(["label", "is_seed"]))
-        assert back["x"].dtype == np.float32
-    assert read_hits(path, chunks=3).chunks["hit"] == (3, 3, 1)
-
-
-def test_jagged_root(tmp_path: Path) -> None:
-    import awkward as ak
-
-    path = tmp_path / "events.root"
-    counts = np.array([2, 0, 3])
-    values = {name: np.arange(5.0) * (k + 1) for k, name in enumerate(("x", "y", "layer", "energy"))}
-    branches: dict[str, Any] = {name: ak.unflatten(v, counts) for name, v in values.items()}
-    write_root(path, branches | {"run": np.array([7, 8, 9])})
-    ds = read_hits(path)
-    np.testing.assert_array_equal(ds["event"], [0, 0, 2, 2, 2])
-    np.testing.assert_array_equal(ds["run"], [7, 7, 9, 9, 9])
-    for name, v in values.items():
-        np.testing.assert_array_equal(ds[name], v)
-    assert ds["event"].dtype == np.int64
 
 
 def test_jagged_root_of_several_collections(tmp_path: Path) -> None:

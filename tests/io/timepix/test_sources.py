@@ -23,6 +23,12 @@ from daskclust.io.timepix.sources import parse_address
 DATA = np.random.default_rng(0).bytes(50_000)
 
 
+@pytest.fixture(autouse=True)
+def short_looks(monkeypatch):
+    """Let a reader look for connections and bytes at short intervals."""
+    monkeypatch.setattr(sources, "_LOOK", 0.01)
+
+
 @pytest.mark.parametrize("listens", [True, False])
 def test_through_a_socket(listens):
     server = socket.create_server(("127.0.0.1", 0))
