@@ -14,9 +14,7 @@ from daskclust.core.data.fields import Variable
 _EXACT_FLOAT = 2**53
 
 
-def conform(
-    values: npt.ArrayLike, variable: Variable, *, first_row: int = 0, source: str = "the values"
-) -> npt.NDArray[Any]:
+def conform(values: npt.ArrayLike, first_row: int, variable: Variable, source: str = "the values") -> npt.NDArray[Any]:
     """Return numbers (n,) in native byte order, in a type that a variable may have; name the row of one that has none.
 
     Floats keep float32 or float64 (float16 becomes float32, others float64), integers keep their type; whole floats
@@ -68,4 +66,4 @@ def target_dtype(dtype: npt.DTypeLike, variable: Variable | None) -> np.dtype[An
     """Return the type that `conform` gives to values of a type; without a variable they keep theirs."""
     if variable is None:
         return np.dtype(dtype).newbyteorder("=")
-    return conform(np.empty(0, dtype=dtype), variable).dtype
+    return conform(np.empty(0, dtype=dtype), 0, variable).dtype

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.device.arrays import is_dask
 from daskclust.core.space.partition import block_sizes
 
 MOST_ROWS = 2**62  # of a chunk: more are all rows, too
@@ -126,6 +127,22 @@ def lazy_beside(function: Callable[..., Any], counts: Any, sizes: tuple[int, ...
         name=f"daskclust-io-read-{tokenize(function.__name__, counts.name, sizes, options)}",
         **options,
     )
+
+
+def by_blocks(function: Callable[..., Any], array: Any, dtype: Any, step: str, **options: Any) -> Any:
+    """Return ``function(values, first_row, **options)``, as long as the values, of an array or of dask's blocks."""
+    if not is_dask(array):
+        return function(array, 0, **options)
+    from dask.base import tokenize
+
+    return array.map_blocks(
+        _with_first_row, function=function, options=options, dtype=dtype, meta=np.empty((0,) * array.ndim, dtype),
+        name=f"daskclust-io-{step}-{tokenize(array.name, dtype, options)}",
+    )  # fmt: skip
+
+
+def _with_first_row(values: Any, *, function: Callable[..., Any], options: Mapping[str, Any], block_info: Any) -> Any:
+    return function(values, block_info[None]["array-location"][0][0], **options)
 
 
 def _state(path: str) -> tuple[int, ...]:

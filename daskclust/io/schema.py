@@ -23,7 +23,9 @@ from daskclust.core.data.limits import check_columns
 from daskclust.core.data.nested import flatten, is_awkward
 from daskclust.core.data.quote import listed, meant, quoted, repeated, short
 from daskclust.core.data.units import BOX, ONE, check, converted, parse, ratio
+from daskclust.core.device.arrays import is_dask
 from daskclust.io.kinds import conform, target_dtype
+from daskclust.io.rows import by_blocks
 
 Columns = Sequence[str] | Mapping[str, str | None]
 
@@ -326,26 +328,17 @@ def _with_attrs(
     values: Any, variable: Variable | None, name: str, unit: str | None, source: str
 ) -> tuple[Any, dict[str, str]]:
     """Return checked values in the field's unit, and their attributes."""
-    lazy = hasattr(values, "__dask_graph__")
-    array: Any = values if lazy else np.asarray(values)
+    array: Any = values if is_dask(values) else np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"variable {quoted(name)} must have one dimension, got shape {array.shape}")
     if variable is None:
         return array, {} if unit is None else {"units": unit}
     by = _ratio_of(variable, unit, source)
-    if not lazy:
-        array = conform(array, variable, source=source)
-    elif (wanted := target_dtype(array.dtype, variable)) != array.dtype:
-        array = array.map_blocks(
-            _conform_block, variable=variable, source=source, dtype=wanted, meta=np.empty(0, wanted),
-            name=f"daskclust-io-{wanted}-{array.name}",
-        )  # fmt: skip
+    wanted = target_dtype(array.dtype, variable) if is_dask(array) else np.dtype(variable.dtype)
+    if not is_dask(array) or wanted != array.dtype:
+        array = by_blocks(conform, array, wanted, str(wanted), variable=variable, source=source)
     told = unit if by is None else variable.unit
     return converted(array, by or ONE), {**({"units": told} if told else {}), "long_name": variable.doc}
-
-
-def _conform_block(values: Any, *, variable: Variable, source: str, block_info: Mapping[Any, Any]) -> Any:
-    return conform(values, variable, first_row=block_info[None]["array-location"][0][0], source=source)
 
 
 def _ratio_of(variable: Variable, unit: str | None, source: str) -> Fraction | None:

@@ -12,6 +12,7 @@ import xarray as xr
 
 from daskclust.core.data.inputs import NOT_CLUSTERED
 from daskclust.core.data.quote import listed, meant, quoted
+from daskclust.io.rows import by_blocks
 
 Matrix = npt.NDArray[Any]
 
@@ -25,19 +26,10 @@ VARIABLES = {"apriori": "apriori cluster", "population": "true population", "lab
 
 def whole_column(values: Any, name: str, source: str) -> Any:
     """Return a column (n,), of numpy or dask, as the whole numbers that it must hold."""
-    if isinstance(values, np.ndarray):
-        return whole_numbers(values, name, source)
-    return values.map_blocks(
-        _whole_block, column=name, source=source, dtype=np.int64, meta=np.empty(0, np.int64),
-        name=f"daskclust-io-whole-{values.name}",
-    )  # fmt: skip
+    return by_blocks(_whole_numbers, values, np.int64, "whole", name=name, source=source)
 
 
-def _whole_block(values: Matrix, *, column: str, source: str, block_info: Mapping[Any, Any]) -> npt.NDArray[np.int64]:
-    return whole_numbers(values, column, source, block_info[None]["array-location"][0][0])
-
-
-def whole_numbers(values: Matrix, name: str, source: str, first_row: int = 0) -> npt.NDArray[np.int64]:
+def _whole_numbers(values: Matrix, first_row: int, name: str, source: str) -> npt.NDArray[np.int64]:
     """Return values as int64, if they are whole numbers that a float64 tells apart."""
     if values.dtype.kind in "fu":
         good = np.abs(values) < (2.0**53 if values.dtype.kind == "f" else 2**63)  # NaN compares false

@@ -12,9 +12,11 @@ import xarray as xr
 
 from daskclust.core.data.checks import check_positive
 from daskclust.core.data.inputs import NOT_CLUSTERED
+from daskclust.core.device.arrays import is_dask
 from daskclust.io.cytometry.rows import check_patterns, choose_channels, long_name, matching
 from daskclust.io.cytometry.spillover import Spillover, unmixing
 from daskclust.io.devices import check_on_host
+from daskclust.io.rows import by_blocks
 
 Float = npt.NDArray[np.float64]
 
@@ -200,24 +202,15 @@ def _prepared(ds: xr.Dataset, preparation: Preparation, attrs: Mapping[str, Any]
     """Return the data set with prepared values."""
     X = ds["X"].data
     dtype = _float_type(X.dtype)
-    if hasattr(X, "__dask_graph__"):
-        from dask.base import tokenize
-
-        X = X.rechunk({1: -1})
-        token = tokenize(X, preparation)
-        out = X.map_blocks(
-            _prepared_block, preparation, dtype, dtype=dtype, meta=np.empty((0, 0), dtype),
-            name=f"daskclust-io-prepare-{token}",
-        )  # fmt: skip
-    else:
-        out = _prepared_block(X, preparation, dtype)
+    X = X.rechunk({1: -1}) if is_dask(X) else X
+    out = by_blocks(_prepared_block, X, dtype, "prepare", preparation=preparation, kind=dtype)
     result = ds.assign(X=(ds["X"].dims, out, ds["X"].attrs)).assign_attrs(attrs)
     result["X"].attrs = {**ds["X"].attrs, "units": "1", "long_name": long_name(result.attrs)}
     return result
 
 
-def _prepared_block(X: npt.NDArray[Any], preparation: Preparation, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def _prepared_block(X: npt.NDArray[Any], first_row: int, preparation: Preparation, kind: Any) -> npt.NDArray[Any]:
     """Return the prepared values of a block."""
     columns = np.array(X.T, np.float64, order="C")
     preparation.apply(columns)
-    return np.ascontiguousarray(columns.T, dtype)
+    return np.ascontiguousarray(columns.T, kind)

@@ -62,7 +62,7 @@ def open_katherine(
     a frame (C) and of lost pixels (D) are counts. E: the acquisition was aborted. The layout is that of the
     manufacturer's library libkatherine. Times are exact for the first 6.5 days. Memory: about 60 bytes a word.
     """
-    chunks = None if chunks is None else check_hits_per_chunk(chunks)
+    rows = None if chunks is None else check_hits_per_chunk(chunks)
     name = os.fspath(path)
     low, high, rest = _words(name)
     kind = (high >> np.uint16(12)).astype(np.uint8)
@@ -92,8 +92,7 @@ def open_katherine(
         "chip": np.zeros(hits.size, np.uint8),
     }
     tot = (low >> np.uint32(4)) & np.uint32(0x3FF)
-    ds = hits_of_ticks(columns, ticks, tot, source=path, attrs=attrs)
-    return ds if chunks is None else ds.chunk({"hit": chunks}, name_prefix="daskclust-io-")
+    return hits_of_ticks(columns, ticks, tot, source=path, attrs=attrs, chunks=rows)
 
 
 def _words(path: str) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint16], int]:

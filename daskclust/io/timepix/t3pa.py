@@ -77,7 +77,7 @@ def open_t3pa(
     time: each is taken from a quarter of a turn before to three quarters after the row before it, none in a turn before
     the first. A longer time without hits loses a turn. Source: Advacam's wiki, pages File types and RawTpx3Pixel.
     """
-    chunks = None if chunks is None else check_hits_per_chunk(chunks)
+    per_chunk = None if chunks is None else check_hits_per_chunk(chunks)
     name = os.fspath(path)
     rows = _parse(name, *_header(name))
     n_rows = rows["ToA"].size
@@ -89,8 +89,7 @@ def open_t3pa(
     columns = {"x": index & 0xFF, "y": (index >> 8) & 0xFF, "chip": index >> 16}
     ticks = rows["ToA"] * COARSE - rows["FToA"]
     attrs = {"n_rows": n_rows, "n_measurements": many, "n_toa_turns": n_turns, **attrs}
-    ds = hits_of_ticks(columns, ticks, rows["ToT"], source=path, attrs=attrs)
-    return ds if chunks is None else ds.chunk({"hit": chunks}, name_prefix="daskclust-io-")
+    return hits_of_ticks(columns, ticks, rows["ToT"], source=path, attrs=attrs, chunks=per_chunk)
 
 
 def _header(path: str) -> tuple[list[str], str | None]:

@@ -29,10 +29,12 @@ def hits_of_ticks(
     *,
     source: str | os.PathLike[str],
     attrs: Mapping[str, Any],
+    chunks: int | None,
 ) -> xr.Dataset:
     """Return a Timepix data set of decoded words or rows, sorted by (toa, order of the input), chips independent.
 
-    `ticks` are of 1.5625 ns, those of `tot` of 25 ns. ``attrs["n_unsorted"]`` counts hits that came after a later one.
+    `ticks` are of 1.5625 ns, those of `tot` of 25 ns; `chunks` makes dask arrays. ``attrs["n_unsorted"]`` counts hits
+    that came after a later one.
     """
     latest = np.maximum.accumulate(ticks)
     n_unsorted = int(np.count_nonzero(ticks < latest))
@@ -49,4 +51,5 @@ def hits_of_ticks(
     }
     told = {"field": TIMEPIX.name, "source": os.fspath(source), "layout": "chips", **attrs, "n_unsorted": n_unsorted}
     about = TIMEPIX.attrs
-    return xr.Dataset({name: (TIMEPIX.dim, array, about[name]) for name, array in values.items()}, attrs=told)
+    ds = xr.Dataset({name: (TIMEPIX.dim, array, about[name]) for name, array in values.items()}, attrs=told)
+    return ds if chunks is None else ds.chunk({TIMEPIX.dim: chunks}, name_prefix="daskclust-io-")
