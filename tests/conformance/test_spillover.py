@@ -135,6 +135,7 @@ UNUSABLE = {
     "a negative count": "-3,FL1-A",
     "a large count": f"{10**30},FL1-A",
     "no count": "FL1-A,1",
+    "a marker that is not there": "1,CD8,1",
 }
 
 

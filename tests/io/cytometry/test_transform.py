@@ -52,27 +52,6 @@ def test_compensation_by_the_file(tmp_path: Path, keyword: str) -> None:
             open_fcs(path, compensate=matrix)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("2,D1,D2,1,0,0", "SPILLOVER '2,D1,D2,1,0,0', expected a number n, n names .* and found 6 fields"),
-        ("99999,D1", "found 2 fields"),
-        ("999999999999,D1", "found 2 fields"),
-        ("x,D1", "found 2 fields"),
-        ("1,D1,one", "found 3 fields"),
-        ("1,CD3,1", "names the channel 'CD3', of which there are 0"),
-        ("1,D1,nan", "has NaN or no inverse"),
-    ],
-)
-def test_wrong_spillover_of_a_file(tmp_path: Path, text: str, message: str) -> None:
-    path = write(tmp_path, fcs_bytes(["<f4"] * 2, [(1, 2)], SPILLOVER=text))
-    with pytest.raises(ValueError, match=f"{message}.*; leave compensation out with compensate=False"):
-        open_fcs(path, compensate=True)
-    assert open_fcs(path, compensate=False).attrs["compensation"] == "none"
-    with pytest.warns(UserWarning, match=f"{message}.*: values are not compensated"):
-        assert open_fcs(path).attrs["compensation"] == "none"
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_functions_of_data_sets(dtype: Any) -> None:
     ds = cells(50, 4, dtype).assign_coords(channel=["Time", "CD3", "CD4", "fsc-a"]).drop_attrs()

@@ -255,40 +255,25 @@ def test_what_is_no_tpx3_file(write):
         open_tpx3(write(b"x,y,toa\n1,2,3\n"))
 
 
-@pytest.mark.parametrize(
-    ("call", "options", "message"),
-    [
-        *[
-            (call, options, message)
-            for call in (open_tpx3, lambda _, **options: WordReader(**options))
-            for options, message in (
-                ({"layout": "row"}, "unknown layout 'row'; known: chips, quad"),
-                ({"gap": -1}, "gap must be 0 or more, got -1"),
-                ({"gap": 65025}, "gap must be at most 65024, got 65025"),
-                ({"gap": 1.5}, "gap must be a whole number, got 1.5"),
-                ({"gap": "2"}, "gap must be a whole number, got '2'"),
-            )
-        ],
-        *[
-            (open_tpx3, {"disorder": wrong}, f"disorder must be finite and not negative, got {wrong!r}")
-            for wrong in (-1.0, np.nan, np.inf)
-        ],
-        *[
-            (open_tpx3, {"disorder": wrong}, f"disorder must be a number, got {wrong!r}")
-            for wrong in (True, "600", None)
-        ],
-        (open_tpx3, {"chunks": "many"}, "chunks must be a positive number of hits"),
-        (open_tpx3, {"layout": "quad"}, "has 2 hits of chip 7, and a quad has chips 0 to 3; use layout='chips'"),
-        *[
-            (lambda _, trigger: WordReader(trigger=trigger), {"trigger": k}, f"TDC input 1 or 2, got {k}")
-            for k in (0, 3)
-        ],
-    ],
-)
-def test_wrong_parameters(write, call, options, message):
-    is_type = "must be a number" in message or "must be a whole number" in message
-    with pytest.raises(TypeError if is_type else ValueError, match=message):
-        call(write(chunk([pixel(5), pixel(6)], chip=7)), **options)
+WRONG = {"layout": ["row"], "gap": [-1, 65025, 1.5, "2"], "trigger": [0, 3]}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
+def test_wrong_parameters(write, name, value):
+    path = write(chunk([pixel(5), pixel(6)], chip=7))
+    calls = [WordReader, lambda **options: open_tpx3(path, **options)]
+    for call in calls[: 1 if name == "trigger" else 2]:
+        with pytest.raises((TypeError, ValueError), match=f"got {value!r}|{value!r}; known"):
+            call(**{name: value})
+
+
+@pytest.mark.parametrize("disorder", [-1.0, np.nan, np.inf, True, "600", None])
+def test_a_disorder_that_is_no_time(write, disorder):
+    path = write(chunk([pixel(5), pixel(6)], chip=7))
+    with pytest.raises((TypeError, ValueError), match=f"disorder must be .*, got {disorder!r}"):
+        open_tpx3(path, disorder=disorder)
+    with pytest.raises(ValueError, match="has 2 hits of chip 7, and a quad has chips 0 to 3; use layout='chips'"):
+        open_tpx3(path, layout="quad")
 
 
 def test_a_file_without_hits(write):
