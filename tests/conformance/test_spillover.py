@@ -82,7 +82,7 @@ def test_every_writing_of_a_matrix_is_used(tmp_path: Path, reader: Any, keyword:
 
 
 @given(data=st.data())
-def test_any_matrix_of_any_channels(tmp_path: Path, data: st.DataObject) -> None:
+def test_any_matrix_of_any_channels(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     columns = data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=5, unique=True))
     shares = st.floats(0, 0.2, allow_subnormal=False)
     matrix = np.eye(len(columns))
@@ -90,7 +90,8 @@ def test_any_matrix_of_any_channels(tmp_path: Path, data: st.DataObject) -> None
         matrix[cell] = data.draw(shares)
     by_number = data.draw(st.booleans())
     names = [str(k + 1) if by_number else DETECTORS[k] for k in columns]
-    path = made(tmp_path, observed(columns, matrix), SPILLOVER=text_of(names, matrix))
+    folder = tmp_path_factory.mktemp("any")
+    path = made(folder, observed(columns, matrix), SPILLOVER=text_of(names, matrix))
     np.testing.assert_allclose(open_fcs(path, transform=None)["X"], TRUTH, rtol=1e-9, atol=1e-9)
 
 
