@@ -126,6 +126,8 @@ OTHERS = {
 def test_what_is_no_column_is_named_and_left_out(tmp_path: Path, name: str) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["x"], file["y"], file[name] = np.arange(40.0), np.arange(40.0), OTHERS[name]
-    with pytest.raises(ValueError, match=rf"/{name} of .* no column; leave it out with columns=\{{'{name}': None"):
+    with pytest.raises(
+        ValueError, match=rf"/{name} of .* no column of numbers; leave it out with columns=\{{'{name}': None"
+    ):
         read_hits(tmp_path / "a.h5", field="particles")
     assert read_hits(tmp_path / "a.h5", field="particles", columns={name: None}).sizes == {"particle": ROWS}

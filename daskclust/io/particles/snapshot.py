@@ -288,11 +288,6 @@ def _read_rows(
         low, high = max(start - first, 0), min(stop - first, rows)
         if low < high:
             found.append(read_dataset(path, member, low, high))
-            if found[-1].shape[1:] != found[0].shape[1:]:
-                raise ValueError(
-                    f"{member} of {path} has rows of shape {found[-1].shape[1:]}, expected {found[0].shape[1:]}: the "
-                    "file has changed since it was opened; open it again"
-                )
         first += rows
     out = np.concatenate(found).astype(dtype, copy=False)
     with np.errstate(over="ignore", invalid="ignore"):  # inf and NaN of a file stay such

@@ -58,7 +58,8 @@ def _columns_of(array: Array, naming: Naming, load: Callable[[Array, str], list[
     naming = naming.settle(names)
     columns = {}
     for name, ours in naming.choose(names, named=True).items():
-        _check_column(array[name], name, naming)
+        what = f"column {quoted(name)} of {source}"
+        check_numbers(array[name].shape, array[name].dtype, what, naming.without(name), (1,))
         [columns[ours]] = load(array[name], name)
     return Table(columns, naming)
 
@@ -71,21 +72,14 @@ def unnamed(columns: list[Any], naming: Naming) -> Table:
     return Table({chosen[name]: column for name, column in zip(names, columns, strict=True) if name in chosen}, naming)
 
 
-def check_numbers(shape: Sequence[int] | None, dtype: np.dtype[Any], what: str, remedy: str) -> None:
-    """Refuse what is no array of numbers of shape (n,) or (n, columns)."""
-    if shape is None or len(shape) not in (1, 2) or dtype.kind not in "fiub" or 0 in shape[1:]:
+def check_numbers(
+    shape: Sequence[int] | None, dtype: np.dtype[Any], what: str, remedy: str, dims: Sequence[int] = (1, 2)
+) -> None:
+    """Refuse what is no array of numbers of shape (n,) or (n, columns), or of one of these."""
+    if shape is None or len(shape) not in dims or dtype.kind not in "fiub" or 0 in shape[1:]:
         raise ValueError(
-            f"{what} has shape {None if shape is None else tuple(shape)} and dtype {short(dtype)}, expected numbers of "
-            f"shape (n,) or (n, columns); {remedy}"
-        )
-
-
-def _check_column(values: Array, name: str, naming: Naming) -> None:
-    """Refuse what is no column of numbers."""
-    if values.ndim != 1 or values.dtype.kind not in "fiub":
-        raise ValueError(
-            f"column {quoted(name)} of {naming.source} has shape {values.shape} and dtype {short(values.dtype)}, which "
-            f"is no column of numbers; {naming.without(name)}"
+            f"{what} has shape {None if shape is None else tuple(shape)} and dtype {short(dtype)}, which is no "
+            f"{'table' if 2 in dims else 'column'} of numbers; {remedy}"
         )
 
 
@@ -117,7 +111,7 @@ def read_npz(path: str, naming: Naming) -> Table:
         columns = {}
         for name, ours in chosen.items():
             values = read(name)
-            _check_column(values, name, naming)
+            check_numbers(values.shape, values.dtype, f"column {quoted(name)} of {path}", naming.without(name), (1,))
             columns[ours] = _copied(values)
     check_lengths({name: len(values) for name, values in columns.items()}, path)
     told = {ours: units[name] for name, ours in chosen.items() if name in units}

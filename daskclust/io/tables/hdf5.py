@@ -20,7 +20,7 @@ from daskclust.io.blocks import Block, native
 from daskclust.io.files import import_library, reading
 from daskclust.io.rows import chunk_sizes, rows_in
 from daskclust.io.schema import Naming, Table
-from daskclust.io.tables.binary import check_lengths
+from daskclust.io.tables.binary import check_lengths, check_numbers
 
 import_h5py = partial(import_library, "h5py", "HDF5 files")
 
@@ -157,11 +157,8 @@ def _check_column(dataset: Any, place: _Place, path: str, remedy: str) -> tuple[
     if place.field is not None:
         name, dtype = f"{name}[{place.field}]", dtype[place.field]
         shape, dtype = shape + dtype.shape, dtype.base
-    if shape is None or len(shape) != (1 if place.axis is None else 2) or dtype.kind not in "fiub":
-        raise ValueError(
-            f"dataset {short(name, 100)} of {path} has shape {shape} and dtype {short(dtype)}, which is no column; "
-            + remedy
-        )
+    what = f"dataset {short(name, 100)} of {path}"
+    check_numbers(shape, dtype, what, remedy, (1,) if place.axis is None else (2,))
     check_stored(dataset, name, path, remedy)
     return dtype.newbyteorder("="), shape[0]
 

@@ -67,7 +67,7 @@ def test_numpy_arrays(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (np.zeros((2, 3, 3)), r"has shape \(2, 3, 3\) and dtype float64, expected numbers of shape"),
+        (np.zeros((2, 3, 3)), r"has shape \(2, 3, 3\) and dtype float64, which is no table of numbers"),
         (np.zeros((2, 5)), "has 5 columns without names"),
         (np.zeros((2, 0)), r"has shape \(2, 0\)"),
         (np.float64(3), r"has shape \(\)"),

@@ -239,7 +239,7 @@ def test_arrays_that_are_not_there(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "snap_005.2.hdf5", "a") as file:
         del file["PartType1/ParticleIDs"]
         file["PartType1/ParticleIDs"] = [b"a"] * 10
-    refused(r"has shape \(10,\) and dtype object, expected numbers of shape", path)
+    refused(r"has shape \(10,\) and dtype object, which is no table of numbers", path)
     with h5py.File(tmp_path / "snap_005.2.hdf5", "a") as file:
         del file["PartType1/ParticleIDs"]
         file["PartType1/ParticleIDs"] = np.ones((10, 2))

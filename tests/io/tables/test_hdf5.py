@@ -41,7 +41,7 @@ def test_groups(tmp_path: Path) -> None:
     refused(r"has no group 'none' with columns; it has 'other', 'raw/pixels'", f"{path}:none")
     columns_in(path, "/", 2)
     assert read_hits(path, columns={"picture": None, "text": None}).sizes == {"hit": 2}
-    refused(r"dataset /picture of .* is no column; leave it out with columns=\{'picture'", path)
+    refused(r"dataset /picture of .* is no column of numbers; leave it out with columns=\{'picture'", path)
 
 
 def test_compressed_and_resizable(tmp_path: Path) -> None:

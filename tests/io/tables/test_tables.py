@@ -86,7 +86,7 @@ def test_npy_of_other_shapes(tmp_path: Path) -> None:
     np.save(tmp_path / "one.npy", np.zeros(3))
     refused("has 1 columns without names", tmp_path / "one.npy")
     np.save(tmp_path / "text.npy", np.array([["a", "b"]]))
-    refused("dtype <U1, expected numbers of shape", tmp_path / "text.npy")
+    refused("dtype <U1, which is no table of numbers", tmp_path / "text.npy")
 
 
 def test_npz(tmp_path: Path) -> None:
