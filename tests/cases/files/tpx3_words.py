@@ -98,9 +98,9 @@ def check(path, data, chunks=None, cell_words=None, window_hits=None, **options)
     table = np.array(rows, dtype=np.int64).reshape(-1, 5)
     wanted = {"toa": (table[:, 0] + want.base) * 1.5625, "chip": table[:, 1], "x": table[:, 2], "y": table[:, 3]}
     wanted["tot"] = table[:, 4] * 25.0
-    parts = [hits.piece(number).read() for number in range(len(hits.sizes))]
+    whole, parts = hits.whole().read(), [hits.piece(number).read() for number in range(len(hits.sizes))]
     for name in COLUMNS:
-        np.testing.assert_array_equal(hits.whole().read()[name], wanted[name], err_msg=name)
+        np.testing.assert_array_equal(whole[name], wanted[name], err_msg=name)
         np.testing.assert_array_equal(np.concatenate([part[name] for part in parts]), wanted[name], err_msg=name)
     return hits
 

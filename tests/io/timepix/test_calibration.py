@@ -155,23 +155,25 @@ def test_wrong_calibrations() -> None:
 # Files
 
 
-def write_matrices(folder: Path, prefix: str = "") -> dict[str, Any]:
+def write_matrices(folder: Path) -> dict[str, Any]:
     """Write four files."""
     values = matrices()
     for name, matrix in values.items():
-        np.savetxt(folder / f"{prefix}{name}.txt", matrix)
+        np.savetxt(folder / f"{name}.txt", matrix)
     return values
 
 
-@pytest.mark.parametrize("prefix", ["", "calib", "Calib_"])
-def test_files(tmp_path: Path, prefix: str) -> None:
-    values = write_matrices(tmp_path, prefix)
-    for calibration in (
-        read_calibration(tmp_path),
-        read_calibration(*(tmp_path / f"{prefix}{name}.txt" for name in "abct")),
-    ):
-        for name, matrix in values.items():
-            np.testing.assert_array_equal(getattr(calibration, name), matrix)
+def test_files(tmp_path: Path) -> None:
+    values, before = write_matrices(tmp_path), ""
+    for prefix in ("", "calib", "Calib_"):
+        files = [tmp_path / f"{prefix}{name}.txt" for name in "abct"]
+        for name, file in zip("abct", files, strict=True):
+            (tmp_path / f"{before}{name}.txt").rename(file)
+        before = prefix
+        for paths in ([tmp_path], files):
+            calibration = read_calibration(*paths)
+            for name, matrix in values.items():
+                np.testing.assert_array_equal(getattr(calibration, name), matrix)
 
 
 def test_wrong_matrix_files(tmp_path: Path) -> None:

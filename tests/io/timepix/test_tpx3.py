@@ -25,7 +25,7 @@ from cases.files.tpx3_words import (
     stream,
     tdc,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from daskclust.core.device.timesort import order_of_ticks
@@ -77,7 +77,6 @@ def test_a_rollover_does_not_make_times_jump(shared_data):
     start=st.sampled_from([0, 25 * SECOND, 107 * SECOND, 250 * SECOND]),
     phase=st.booleans(),
 )
-@settings(max_examples=60)
 def test_sizes_of_cells_windows_and_chunks_do_not_matter(
     write, seed, cell_words, window_hits, chunks, step, jitter, start, phase
 ):
