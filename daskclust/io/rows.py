@@ -113,36 +113,31 @@ def lazy_rows(
     )
 
 
-def lazy_beside(function: Callable[..., Any], counts: Any, sizes: tuple[int, ...], dtype: Any, **options: Any) -> Any:
-    """Return a dask array whose blocks, of `sizes`, a function makes of those of another one, and of `options`."""
-    import dask.array as da
-    from dask.base import tokenize
+def by_blocks(
+    function: Callable[..., Any],
+    array: Any,
+    dtype: Any,
+    step: str,
+    sizes: tuple[int, ...] | None = None,
+    **options: Any,
+) -> Any:
+    """Return ``function(values, first_row, **options)`` of an array, or of each block of a dask array.
 
-    return da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
-        function,
-        counts,
-        chunks=(sizes,),
-        dtype=dtype,
-        meta=np.empty(0, dtype=dtype),
-        name=f"daskclust-io-read-{tokenize(function.__name__, counts.name, sizes, options)}",
-        **options,
-    )
-
-
-def by_blocks(function: Callable[..., Any], array: Any, dtype: Any, step: str, **options: Any) -> Any:
-    """Return ``function(values, first_row, **options)``, as long as the values, of an array or of dask's blocks."""
+    What it returns is as long as the values, or as `sizes` say for the blocks.
+    """
     if not is_dask(array):
         return function(array, 0, **options)
     from dask.base import tokenize
 
     return array.map_blocks(
         _with_first_row, function=function, options=options, dtype=dtype, meta=np.empty((0,) * array.ndim, dtype),
-        name=f"daskclust-io-{step}-{tokenize(array.name, dtype, options)}",
+        chunks=None if sizes is None else (sizes,),
+        name=f"daskclust-io-{step}-{tokenize(function.__name__, array.name, dtype, sizes, options)}",
     )  # fmt: skip
 
 
 def _with_first_row(values: Any, *, function: Callable[..., Any], options: Mapping[str, Any], block_info: Any) -> Any:
-    return function(values, block_info[None]["array-location"][0][0], **options)
+    return function(values, block_info[0]["array-location"][0][0], **options)
 
 
 def _state(path: str) -> tuple[int, ...]:

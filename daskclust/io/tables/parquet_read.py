@@ -15,7 +15,7 @@ from daskclust.core.data.limits import check_columns, check_memory
 from daskclust.core.data.quote import quoted, short
 from daskclust.io.attrs import KEY, unpack
 from daskclust.io.files import reading
-from daskclust.io.rows import chunk_sizes, lazy_beside, lazy_rows
+from daskclust.io.rows import by_blocks, chunk_sizes, lazy_rows
 from daskclust.io.schema import Naming, Table, short_names
 from daskclust.io.tables.parquet import rows_of
 from daskclust.io.tables.parquet_parts import joined, parts_of
@@ -177,7 +177,7 @@ def _joined(path: str, chosen: Mapping[str, Leaf], first: Leaf, n_rows: int, chu
     """Return the hits of all rows as columns: read, or lazy, in blocks of whole rows with about `chunks` hits each."""
     lengths = _read_lengths(path, first, 0, n_rows)
     if chunks is None:
-        columns = {ours: _read_hits(path, leaf, first, lengths, 0) for ours, leaf in chosen.items()}
+        columns = {ours: _read_hits(lengths, 0, path, leaf, first) for ours, leaf in chosen.items()}
         return {"event": _row_of_hits(lengths, 0)} | columns
     begins = np.append(0, np.cumsum(lengths))
     borders = np.searchsorted(begins, np.arange(chunks, begins[-1], chunks))
@@ -186,10 +186,10 @@ def _joined(path: str, chosen: Mapping[str, Leaf], first: Leaf, n_rows: int, chu
     hits, rows = (tuple(np.diff(ends).tolist()) for ends in (begins[borders], borders))
     counts = lazy_rows(partial(_read_lengths, path, first), [path], (n_rows,), np.dtype(np.int64), rows)
     columns = {
-        ours: lazy_beside(_read_block, counts, hits, leaf.dtype, path=path, leaf=leaf, first=first)
+        ours: by_blocks(_read_hits, counts, leaf.dtype, "read", hits, path=path, leaf=leaf, first=first)
         for ours, leaf in chosen.items()
     }
-    return {"event": lazy_beside(_event_block, counts, hits, np.dtype(np.int64))} | columns
+    return {"event": by_blocks(_row_of_hits, counts, np.dtype(np.int64), "read", hits)} | columns
 
 
 def _read_lengths(path: str, leaf: Leaf, start: int, stop: int) -> Counts:
@@ -210,7 +210,7 @@ def _lengths(lists: Any, path: str, leaf: Leaf, start: int) -> Counts:
     return lengths
 
 
-def _read_hits(path: str, leaf: Leaf, first: Leaf, counts: Counts, start: int) -> npt.NDArray[Any]:
+def _read_hits(counts: Counts, start: int, path: str, leaf: Leaf, first: Leaf) -> npt.NDArray[Any]:
     """Read the hits of rows from `start` on, which have so many; a number of a row is repeated for each of its hits."""
     import pyarrow.compute as pc
 
@@ -234,11 +234,3 @@ def _read_hits(path: str, leaf: Leaf, first: Leaf, counts: Counts, start: int) -
 def _row_of_hits(counts: Counts, start: int) -> npt.NDArray[np.int64]:
     """Return the row of each hit; rows are counted from `start` on."""
     return np.repeat(np.arange(start, start + len(counts), dtype=np.int64), counts)
-
-
-def _read_block(counts: Counts, *, path: str, leaf: Leaf, first: Leaf, block_info: Any) -> npt.NDArray[Any]:
-    return _read_hits(path, leaf, first, counts, block_info[0]["array-location"][0][0])
-
-
-def _event_block(counts: Counts, *, block_info: Any) -> npt.NDArray[np.int64]:
-    return _row_of_hits(counts, block_info[0]["array-location"][0][0])
