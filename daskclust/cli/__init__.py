@@ -58,20 +58,20 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for panel, command, manual, cls in (
-    ("Cluster", clue.clue, clue.MANUAL, ManualCommand),
-    ("Cluster", events.events, events.MANUAL, events.Events),
-    ("Cluster", points.dbscan, points.DBSCAN, points.Dbscan),
-    ("Cluster", points.fof, points.FOF, points.Fof),
-    ("Cluster", hca.hca, hca.MANUAL, hca.Hca),
-    ("Look", tools.explore, tools.EXPLORE, ManualCommand),
-    ("Look", tools.demo, tools.DEMO, ManualCommand),
-    ("Tools", tools.info, tools.INFO, ManualCommand),
-    ("Tools", tools.warm, tools.WARM, ManualCommand),
-    ("Tools", tools.manual, tools.HELP, ManualCommand),
+for panel, command, manual in (
+    ("Cluster", clue.clue, clue.MANUAL),
+    ("Cluster", events.events, events.MANUAL),
+    ("Cluster", points.dbscan, points.DBSCAN),
+    ("Cluster", points.fof, points.FOF),
+    ("Cluster", hca.hca, hca.MANUAL),
+    ("Look", tools.explore, tools.EXPLORE),
+    ("Look", tools.demo, tools.DEMO),
+    ("Tools", tools.info, tools.INFO),
+    ("Tools", tools.warm, tools.WARM),
+    ("Tools", tools.manual, tools.HELP),
 ):
     name = "help" if command is tools.manual else None
-    app.command(name, cls=cls, epilog=manual, rich_help_panel=panel)(with_groups(command))
+    app.command(name, cls=ManualCommand, epilog=manual, rich_help_panel=panel)(with_groups(command))
 
 
 @app.callback(invoke_without_command=True)

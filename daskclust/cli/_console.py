@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from rich.console import Console
 from rich.markup import escape
@@ -134,41 +134,7 @@ class _Manual:
 
 
 class ManualCommand(_Manual, TyperCommand):
-    """A command with a manual, which may have earlier names of its parameters, too."""
-
-    former: ClassVar[dict[str, str]] = {}
-    """The parameter for each earlier name, in the order of those that were positional."""
-
-    def make_parser(self, ctx: Any) -> Any:
-        """Return a parser that knows earlier names, which no help has."""
-        parser: Any = super().make_parser(ctx)
-        of_name = {each.name: each for each in self.params}
-        options = {former: name for former, name in self.former.items() if former.startswith("-")}
-        words = {former: name for former, name in self.former.items() if former not in options}
-        for former, name in options.items():
-            parser.add_option(of_name[name], [former], former)
-        parse = parser.parse_args
-
-        def parse_args(args: list[str]) -> tuple[dict[str, Any], list[str], list[Any]]:
-            given, rest, order = parse(args)
-            found = {former: given.pop(former) for former in options if former in given}
-            found |= dict(zip(words, rest, strict=False))
-            for former, value in found.items():
-                option = of_name[self.former[former]]
-                now = next((each for each in option.opts if each.startswith("--")), option.name)
-                if given.setdefault(option.name, value) is not value and not ctx.resilient_parsing:
-                    raise ValueError(
-                        f"got {former} {value} and {now} {given[option.name]}, which mean the same; give {now} alone"
-                    )
-            return given, rest[len(words) :], order
-
-        parser.parse_args = parse_args
-        return parser
-
-
-def with_former(names: dict[str, str]) -> type[ManualCommand]:
-    """Return the class of a command that knows earlier names: ``{"EPS": "eps", "--hits": "output"}``."""
-    return type("ManualCommand", (ManualCommand,), {"former": names})
+    """A command with its manual."""
 
 
 class ManualGroup(_Manual, TyperGroup):

@@ -10,7 +10,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from daskclust.cli._console import with_former
 from daskclust.cli._estimate import KEYS, estimate
 from daskclust.cli._job import Job, Running
 from daskclust.cli._options import Output, Table, clustering
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from daskclust.readout.stream import EventStream
 
     Outputs = tuple[Path | None, Path | None]  # table, hits
-
-Events = with_former({"--hits": "output"})
 
 _UNDER_WAY = 3  # batches that wait to be written: row groups are larger than batches
 _LOST = (

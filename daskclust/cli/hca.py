@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from daskclust.cli._console import console, errors, table_of, with_former
+from daskclust.cli._console import console, errors, table_of
 from daskclust.cli._estimate import KEYS, estimate
 from daskclust.cli._job import Job, Running
 from daskclust.cli._options import (
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 _WRITABLE = (*WRITABLE, ".npy")
 _NOT_GMHC = (".csv", ".tsv", ".parquet", ".pq", ".fcs")
-Hca = with_former({"THRESHOLD": "threshold", "ASGNS": "assignments", "--labels-out": "output"})
 _ROWS = 10  # of a table
 _LARGE = 0.01  # fraction of all cells that makes a cluster of the top large
 _PIECE = 1 << 7  # merges printed at a time: Python takes a larger write that its reader breaks off for a whole one

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from daskclust.cli._console import with_former
 from daskclust.cli._estimate import KEYS, estimate
 from daskclust.cli._job import Job, Running
 from daskclust.cli._options import Box, Chunks, Naming, Output, Table, box_of, clustering, names, reading
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 
 _PARTICLES = (*PARQUET, ".npy", ".zarr", ".arborx", ".bin")
 _OF_KINDS = "Points: a snapshot (.hdf5), .parquet, .csv, .npy, .zarr, .arborx, .root ..."
-Dbscan, Fof = with_former({"EPS": "eps"}), with_former({"--labels": "output"})
-
 
 DBSCAN = f"""
 Reads

@@ -52,7 +52,7 @@ def test_columns_and_units_of_a_file_of_ones_own(summary, tmp_path):
     naming = ("--columns", "u=x, v=y,E=energy", "--units", "x=mm,y=mm,energy=MeV")
     told = summary("clue", source, "--dc", 0.05, "--rhoc", 0.002, *naming)
     assert told["clusters"] == 1  # 1.4 mm are over 0.05 cm, 2 MeV are 0.002 GeV: the second hit alone
-    told = summary("dbscan", source, 2, "--columns", "u=x,E=", "--coordinates", "x,v")
+    told = summary("dbscan", source, "--eps", 2, "--columns", "u=x,E=", "--coordinates", "x,v")
     assert told["points"] == 2
 
 

@@ -104,7 +104,7 @@ def test_no_halos(summary, snapshot, tmp_path):
 def test_files_of_every_kind_and_points_with_labels_read_again(summary, flat, tmp_path, given, suffix):
     source, target = tmp_path / f"points{given}", tmp_path / f"labels{suffix}"
     (write_particles if given in (".npy", ".zarr", ".arborx") else write_hits)(flat, source)
-    told = summary("dbscan", source, 60, "--min-samples", 8, "-o", target)
+    told = summary("dbscan", source, "--eps", 60, "--min-samples", 8, "-o", target)
     result = flat.clust.dbscan(60.0, min_samples=8)
     written = open_particles(target) if suffix == ".zarr" else read_hits(target, field="particles")
     np.testing.assert_array_equal(written["label"], result["label"])
@@ -118,7 +118,7 @@ def test_files_of_every_kind_and_points_with_labels_read_again(summary, flat, tm
     }
     assert min(told.pop("seconds"), told.pop("seconds_compiling")) >= 0
     assert told == {**counts, "output": str(target)}
-    again = summary("dbscan", target, 60, "--min-samples", 8)
+    again = summary("dbscan", target, "--eps", 60, "--min-samples", 8)
     assert counts.items() <= again.items()
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([source.name, target.name])
 
@@ -130,10 +130,10 @@ def test_weights_coordinates_and_boxes(summary, particles, snapshot, tmp_path):
     side = particles.attrs["boxsize"]
     arguments = ("--min-samples", 4, "--weight", "weight", "--coordinates", "x,y", "--boxsize", side, "-o", target)
     expected = weighted.clust.dbscan(0.1, min_samples=4, weight="weight", coordinates=("x", "y"))
-    told = summary("dbscan", source, 0.1, *arguments)
+    told = summary("dbscan", source, "--eps", 0.1, *arguments)
     np.testing.assert_array_equal(pd.read_parquet(target)["label"], expected["label"])
     assert told["clusters"] == int(expected["label"].max()) + 1
-    periodic, is_open = (summary("dbscan", snapshot, 0.3, *box) for box in ((), ("--boxsize", "none")))
+    periodic, is_open = (summary("dbscan", snapshot, "--eps", 0.3, *box) for box in ((), ("--boxsize", "none")))
     assert periodic["clusters"] == int(particles.clust.dbscan(0.3)["label"].max()) + 1
     assert is_open["noise"] == int((particles.clust.dbscan(0.3, boxsize=None)["label"] < 0).sum())
     assert periodic != is_open
@@ -142,6 +142,6 @@ def test_weights_coordinates_and_boxes(summary, particles, snapshot, tmp_path):
 def test_columns_without_names(summary, tmp_path):
     source = tmp_path / "points.csv"
     source.write_text("7,0,0\n7,0,0.1\n7,5,5\n")
-    told = summary("dbscan", source, 1, "--min-samples", 2, "--columns", "t,x,y", "--coordinates", "x, y")
+    told = summary("dbscan", source, "--eps", 1, "--min-samples", 2, "--columns", "t,x,y", "--coordinates", "x, y")
     assert (told["clusters"], told["noise"]) == (1, 1)
-    assert summary("dbscan", source, 1, "--min-samples", 2)["clusters"] == 1  # x, y, z
+    assert summary("dbscan", source, "--eps", 1, "--min-samples", 2)["clusters"] == 1  # x, y, z

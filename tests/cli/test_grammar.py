@@ -1,4 +1,4 @@
-"""One grammar for all commands: earlier names, outputs in every format, what next, why there are no clusters."""
+"""One grammar for all commands: outputs in every format, what next, why there are no clusters."""
 
 from __future__ import annotations
 
@@ -66,57 +66,6 @@ def test_merges_in_every_format(summary, files, suffix):
     height = np.asarray(columns_of(files / f"tree.{suffix}")["height"])
     assert len(height) == 299
     assert height.max() > 0
-
-
-# --------------------------------------------------------------------------------------------------------- former names
-@pytest.mark.parametrize(
-    ("former", "now"),
-    [
-        ("dbscan snapshot.hdf5 0.3 --json", "dbscan snapshot.hdf5 --eps 0.3 --json"),
-        ("dbscan --min-samples 4 snapshot.hdf5 0.3 --json", "dbscan snapshot.hdf5 --eps 0.3 --json --min-samples 4"),
-        ("hca cells.parquet 20 --json", "hca cells.parquet --threshold 20 --json"),
-        ("hca data 0.5 asgns --json", "hca data --threshold 0.5 --assignments asgns --json"),
-        ("events run.tpx3 --dt-max 200 --hits a.csv --json", "events run.tpx3 --dt-max 200 -o a.csv --json"),
-        ("fof snapshot.hdf5 --b 0.2 --labels a.csv --json", "fof snapshot.hdf5 --b 0.2 -o a.csv --json"),
-        ("hca cells.parquet 20 --labels-out a.csv --n-clusters 2 --json",
-         "hca cells.parquet --threshold 20 -o a.csv --n-clusters 2 --json"),
-    ],
-)  # fmt: skip
-def test_former_names_mean_the_same(command, files, former, now):
-    (files / "asgns").write_text("\n".join(str(k % 3) for k in range(3000)) + "\n")
-    told = []
-    for line in (former, now):
-        code, out, err = command(*line.split())
-        assert (code, err) == (0, "")
-        told.append({name: value for name, value in json.loads(out).items() if "second" not in name})
-    assert told[0] == told[1]
-
-
-@pytest.mark.parametrize(
-    ("line", "what", "hint"),
-    [
-        ("dbscan a.csv 0.3 --eps 2", "got EPS 0.3 and --eps 2", "give --eps alone"),
-        ("hca a.csv 3 --threshold 4", "got THRESHOLD 3 and --threshold 4", "give --threshold alone"),
-        ("hca a 3 b --assignments c", "got ASGNS b and --assignments c", "give --assignments alone"),
-        ("events a.tpx3 --dt-max 2 -o t.h5 --hits h.h5", "got --hits h.h5 and --output t.h5", "give --output alone"),
-        ("fof a.csv --b 2 --labels l.csv -o t.csv", "got --labels l.csv and --output t.csv", "--output"),
-        ("hca a.csv 3 -o t.csv --labels-out l.csv", "got --labels-out l.csv and --output t.csv", "--output"),
-    ],
-)  # fmt: skip
-def test_both_names_at_once(command, line, what, hint):
-    code, out, err = command(*line.split())
-    assert (code, out) == (1, "")
-    first, second = err.splitlines()
-    assert what in first
-    assert hint in second
-
-
-def test_help_has_no_former_names(command, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
-    for name, former in (("dbscan", "EPS"), ("hca", "THRESHOLD"), ("events", "--hits"), ("fof", "--labels")):
-        out = command(name, "--help-all")[1]
-        assert f"daskclust {name} [OPTIONS] {{FILE}}" in out or f"daskclust {name} [OPTIONS] FILE" in out
-        assert former not in out.replace("--min-hits", "")
 
 
 # ------------------------------------------------------------------------------------------------------------ what next

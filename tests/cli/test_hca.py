@@ -1,6 +1,5 @@
 """``daskclust hca``, run as users run it: lines of gmhclust, tables, labels, messages."""
 
-import functools
 import json
 
 import numpy as np
@@ -18,7 +17,7 @@ SERIAL = [f"serial_n300_d{d}_T{T}" for d in (2, 3) for T in (20, 100)]
 
 @pytest.fixture
 def hca(command):
-    return functools.partial(command, "hca")
+    return lambda path, threshold, *options: command("hca", path, "--threshold", threshold, *options)
 
 
 @pytest.fixture(scope="module")
@@ -89,8 +88,8 @@ def test_assignments_and_their_order(hca, grouped, folder):
         rows = one_by_one[k * 23 : (k + 1) * 23]
         assert set(labels[rows[:, :2][rows[:, :2] < 120].astype(int)]) == {k}
     for source in ("grouped", "grouped.txt"):
-        assert_printed(hca(folder / source, 24, folder / "asgns"), one_by_one)
-        assert_printed(hca(folder / source, 24, folder / "asgns", "--order", "height"), by_height)
+        assert_printed(hca(folder / source, 24, "--assignments", folder / "asgns"), one_by_one)
+        assert_printed(hca(folder / source, 24, "--assignments", folder / "asgns", "--order", "height"), by_height)
         assert_printed(hca(folder / source, 24), MahalanobisHCA(24).fit(X).linkage_)
     assert_printed(hca(folder / "grouped.parquet", 24), by_height)
     assert_printed(hca(folder / "grouped.parquet", 24, "--order", "groups"), one_by_one)
@@ -113,7 +112,7 @@ def test_one_cell_makes_no_line(hca, tmp_path):
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".npy"])
 def test_table_of_merges(summary, grouped, folder, tmp_path, suffix):
     target = tmp_path / f"tree{suffix}"
-    told = summary("hca", folder / "grouped.parquet", 24, "--merges", target)
+    told = summary("hca", folder / "grouped.parquet", "--threshold", 24, "--merges", target)
     estimator = MahalanobisHCA(24).fit(grouped["X"].values, apriori=grouped["apriori"].values)
     assert [path.name for path in tmp_path.iterdir()] == [target.name]
     assert min(told.pop("seconds"), told.pop("seconds_compiling")) >= 0
@@ -146,7 +145,7 @@ def test_table_of_merges(summary, grouped, folder, tmp_path, suffix):
 def test_labels(summary, cells, folder, tmp_path, suffix):
     target = tmp_path / f"labels{suffix}"
     arguments = ("--n-clusters", 4, "--min-size", "0.05")
-    told = summary("hca", folder / "cells.fcs", 30, "-o", target, *arguments)
+    told = summary("hca", folder / "cells.fcs", "--threshold", 30, "-o", target, *arguments)
     expected = MahalanobisHCA(30).fit(cells["X"].values).labels(n_clusters=4, min_size=0.05)
     if suffix == ".npy":
         labels = np.load(target)
@@ -154,13 +153,13 @@ def test_labels(summary, cells, folder, tmp_path, suffix):
         again = io.read_cells(target)
         labels = again["label"]
         np.testing.assert_array_equal(again["X"].astype(np.float32), cells["X"])
-        twice = summary("hca", target, 30, *arguments)  # the labels are no channel
+        twice = summary("hca", target, "--threshold", 30, *arguments)  # the labels are no channel
         assert {name: told[name] for name in ("cells", "clusters", "noise")}.items() <= twice.items()
     np.testing.assert_array_equal(labels, expected)
     assert (told["clusters"], told["noise"]) == (4, (expected < 0).sum())
     assert told["output"] == str(target)
     height = ("--height", 2.5, "-o", target)
-    assert summary("hca", folder / "cells.fcs", 30, *height)["noise"] == 0
+    assert summary("hca", folder / "cells.fcs", "--threshold", 30, *height)["noise"] == 0
 
 
 def test_tables_for_the_reader(hca, folder, tmp_path):
@@ -192,7 +191,7 @@ def test_files_channels_and_transformations(hca, summary, cells, folder, tmp_pat
     raw = xr.Dataset({"X": (("cell", "channel"), np.sinh(X.astype(np.float64)) * 5)}, {"channel": ["a", "b", "c"]})
     io.write_cells(raw, tmp_path / "raw.csv")
     arguments = ("--transform", "arcsinh", "--cofactor", 5, "--merges", tmp_path / "tree.npy")
-    summary("hca", tmp_path / "raw.csv", 30, *arguments)
+    summary("hca", tmp_path / "raw.csv", "--threshold", 30, *arguments)
     expected = MahalanobisHCA(30).fit(io.arcsinh_transform(raw, 5)["X"].values)  # text has all digits of float64
     np.testing.assert_array_equal(np.load(tmp_path / "tree.npy"), expected.linkage_)
 
@@ -209,7 +208,8 @@ def test_apriori_clusters(hca, grouped, folder):
     assert_printed(hca(source, 24, *arguments), MahalanobisHCA(24).fit(X[:, :1], apriori=labels).linkage_)
     one = ("--channels", "channel_1", "--order", "height")
     assert_printed(
-        hca(folder / "grouped", 24, folder / "asgns", *one), MahalanobisHCA(24).fit(X[:, :1], apriori=labels).linkage_
+        hca(folder / "grouped", 24, "--assignments", folder / "asgns", *one),
+        MahalanobisHCA(24).fit(X[:, :1], apriori=labels).linkage_,
     )
 
 

@@ -146,7 +146,7 @@ def test_json_is_one_document_with_the_keys_of_the_manual(command, files, line, 
 def test_quiet_is_silent(command, files):
     for line in (
         "clue hits.parquet --dc 2 --rhoc 0.3 -q",
-        "dbscan snapshot.hdf5 0.4 --quiet",
+        "dbscan snapshot.hdf5 --eps 0.4 --quiet",
         "hca cells.parquet --threshold 20 --merges t.npy -q",
     ):
         assert command(*line.split()) == (0, "", "")

@@ -65,8 +65,11 @@ def test_where_of_a_table_is_checked_by_its_head(command: Any, monkeypatch: pyte
     [
         ("clue FILE --dc 1 --rhoc energi", "--rhoc names 'energi', which FILE does not have (did you mean 'energy'?)"),
         ("clue FILE --dc 1 --rhoc 1 --coordinates x,etta", "--coordinates names 'etta', which FILE"),
-        ("dbscan FILE 1 --weight energi", "--weight names 'energi', which FILE does not have (did you mean 'energy'?)"),
-        ("dbscan FILE 1 --coordinates x,yy", "--coordinates names 'yy', which FILE does not have"),
+        (
+            "dbscan FILE --eps 1 --weight energi",
+            "--weight names 'energi', which FILE does not have (did you mean 'energy'?)",
+        ),
+        ("dbscan FILE --eps 1 --coordinates x,yy", "--coordinates names 'yy', which FILE does not have"),
     ],
 )
 @pytest.mark.parametrize("file", ["a.csv", "a.npz", "a.h5", "a.parquet"])
