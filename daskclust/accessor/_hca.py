@@ -60,7 +60,7 @@ def cut_of(n_clusters: int | None, height: float | None, min_size: int | float, 
     """Return how the hierarchy of n cells is cut, checked before it is there."""
     if n_clusters is not None and height is not None:
         raise ValueError(
-            f"give n_clusters or height, and not both; got n_clusters={n_clusters!r} and height={height!r}"
+            f"got n_clusters={n_clusters!r} and height={height!r}; give one of them"
         )
     tree.least_size(min_size, n)
     if height is None:

@@ -68,44 +68,43 @@ class Pixels(Naming):
         """Whether the source has raw words, without coordinates of its own."""
         return self.follow or self.source.endswith(".tpx3")
 
-    def check(self, run: Running) -> None:
-        """Refuse options that do not go with each other, or with the kind of file."""
-        source, is_readout = self.source, self.source.startswith("tcp://")
+    def check(self, run: Running, where: str | None) -> None:
+        """Refuse, before any work, options that do not go with each other, or with the kind of file."""
+        source, is_readout, is_t3pa = self.source, self.source.startswith("tcp://"), self.source.endswith(".t3pa")
+        is_table = not (self.is_raw or is_t3pa)
         self.naming()  # raises where --columns or --units are no pairs NAME=VALUE
-        if self.layout == "quad" and source.endswith(".t3pa"):
-            raise ValueError(f"--layout quad is not for {source}, whose chips are apart; leave it out")
-        of_words = {"gap": self.gap, "on-reset": self.on_reset != "continue", "trigger": self.trigger}
-        of_tables = {"columns": self.columns is not None, "units": self.units is not None}
-        for name, is_given in (of_tables if self.is_raw or source.endswith(".t3pa") else of_words).items():
-            if is_given:
-                kind = "tables" if name in of_tables else "raw .tpx3 words"
-                raise ValueError(f"--{name} is for {kind}, got {source}; leave it out")
-        if is_readout and not self.follow:
-            raise ValueError(f"{source} is a running readout; add --follow")
-        if self.follow and run.dry_run:
-            raise ValueError("--dry-run needs a file with all its hits, got --follow; leave one of them out")
-        if self.follow and not is_readout and not source.endswith(".tpx3"):
-            raise ValueError(
-                f"--follow reads raw words, of a .tpx3 file or tcp://host:port, got {source}; leave --follow out"
-            )
-        elsewhere = {"--workers": run.workers > 0, "--scheduler": run.scheduler is not None}
-        for name, is_given in elsewhere.items():
-            if self.follow and is_given:
-                raise ValueError(f"--follow clusters in this process; leave {name} out")
-        if self.reconnect and not is_readout:
-            raise ValueError(f"--reconnect is for tcp://host:port, got {source}; leave it out")
-        if self.idle is not None and not self.follow:
-            raise ValueError(f"--idle is for --follow, got --idle {self.idle:g} without it; leave it out")
 
-    def check_where(self, expression: str) -> None:
-        """Refuse, before any work, an expression that no table of clusters of such a source could be asked."""
-        is_table = not (self.is_raw or self.source.endswith(".t3pa"))
-        energy = ["energy"] * (is_table or self.calibration is not None)
-        check_columns(
-            expression, ["x", "y", "toa", "tot", "chip", *energy, *["tof"] * (is_table or bool(self.trigger))]
+        def refuse(is_wrong: Any, message: str) -> None:
+            if is_wrong:
+                raise ValueError(message)
+
+        refuse(
+            self.layout == "quad" and is_t3pa,
+            f"--layout quad is not for {source}, whose chips are apart; leave it out",
         )
+        of_words = {"--gap": self.gap, "--on-reset": self.on_reset != "continue", "--trigger": self.trigger}
+        for name, value in of_words.items():
+            refuse(value and not self.is_raw, f"{name} is for raw .tpx3 words, got {source}; leave it out")
+        for name, value in {"--columns": self.columns, "--units": self.units}.items():
+            refuse(value and not is_table, f"{name} is for tables, got {source}; leave it out")
+        refuse(is_readout and not self.follow, f"{source} is a running readout; add --follow")
+        refuse(self.reconnect and not is_readout, f"--reconnect is for tcp://host:port, got {source}; leave it out")
+        if not self.follow:
+            refuse(self.idle is not None, f"--idle {self.idle} is for --follow; leave it out, or add --follow")
+        else:
+            refuse(run.dry_run, "--dry-run needs a file with all its hits, got --follow; leave one of them out")
+            refuse(
+                not is_readout and not source.endswith(".tpx3"),
+                f"--follow reads raw words, of a .tpx3 file or tcp://host:port, got {source}; leave --follow out",
+            )
+            for name, value in {"--workers": run.workers, "--scheduler": run.scheduler}.items():
+                refuse(value, f"--follow clusters in this process; leave {name} out")
+        if where is not None:  # no table of clusters of such a source could be asked
+            energy = ["energy"] * (is_table or self.calibration is not None)
+            tof = ["tof"] * (is_table or bool(self.trigger))
+            check_columns(where, ["x", "y", "toa", "tot", "chip", *energy, *tof])
 
-    def open_as_is(self, path: Path, chunks: int) -> xr.Dataset:
+    def open_as_is(self, path: Path, chunks: Any) -> xr.Dataset:
         """Return the hits of a table, lazy and in the order of the file."""
         from daskclust import io
 
@@ -117,13 +116,11 @@ class Pixels(Naming):
         from daskclust.io.lazy import About
 
         source = self.source
-        options: dict[str, Any]
         if source.endswith(".t3pa"):
             return io.open_t3pa(source, chunks=ROUND)
         if not self.is_raw:
-            options = {"chunks": About(ROUND), "layout": self.layout, **self.naming()}
-            return _in_time(io.read_hits(source, field="timepix", **options))
-        options = {"layout": self.layout or "chips", "gap": self.gap, "on_reset": self.on_reset}
+            return _in_time(self.open_as_is(Path(source), About(ROUND)))
+        options: dict[str, Any] = {"layout": self.layout or "chips", "gap": self.gap, "on_reset": self.on_reset}
         options["disorder"] = 1e3 * self.disorder
         if not for_dask and self.trigger is None:
             from daskclust.io.timepix.tpx3.xarray import Tpx3Entrypoint
@@ -157,11 +154,10 @@ class Pixels(Naming):
 
         source = self.source
         layout: Literal["chips", "quad"] = self.layout or "chips"
-        options: dict[str, Any] = {"idle": self.idle, "stop": stop.is_set}
         if source.startswith("tcp://"):
-            items = sources.receive(source, reconnect=self.reconnect, **options)
+            items = sources.receive(source, reconnect=self.reconnect, idle=self.idle, stop=stop.is_set)
         else:
-            items = sources.follow(source, **options)
+            items = sources.follow(source, idle=self.idle, stop=stop.is_set)
         return EventStream(
             items,
             builder,

@@ -84,7 +84,7 @@ def explored(command, monkeypatch):
     return explore
 
 
-@pytest.mark.parametrize("suffix", ["", *SUFFIXES])
+@pytest.mark.parametrize("suffix", ["", "csv", "zarr"])
 @pytest.mark.parametrize("name", LINES)
 def test_what_next_shows_what_was_written(command, files, explored, name, suffix):
     """Or the source, where the explorer does not read the output, or there is none."""
@@ -152,7 +152,7 @@ def test_lines_of_the_explorer_give_the_same_points(tmp_path):
          "0 clusters: min-size 290 exceeds the largest cluster of the cut, {cells} cells"),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("where", ["here", "on workers"])
+@pytest.mark.parametrize("where", ["here", pytest.param("on workers", marks=pytest.mark.slow)])
 def test_the_reason_for_no_clusters(command, files, scheduler, line, reason, where):
     """Against brute force, and programs of others."""
     (files / "none.csv").write_text("x,y\n")

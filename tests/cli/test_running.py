@@ -44,7 +44,7 @@ def test_the_workers_of_a_scheduler_give_the_same(summary, files, scheduler, nam
         pd.testing.assert_frame_equal(table(path), frame, check_like=True)
 
 
-@pytest.mark.parametrize("where", ["--scheduler", "--workers"])
+@pytest.mark.parametrize("where", ["--scheduler", pytest.param("--workers", marks=pytest.mark.slow)])
 def test_each_step_tells_its_own_tasks(summary, files, scheduler, monkeypatch, where):
     """Not a total of the step before, wherever the scheduler is."""
     steps, at, begin = [], Work.at, Work.begin

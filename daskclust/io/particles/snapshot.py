@@ -78,7 +78,7 @@ def read_snapshot(path: str, kind: int, columns: Columns | None, chunks: int | N
     """
     if columns is not None and not isinstance(columns, Mapping):
         raise ValueError(
-            f"the arrays of {path} have names; give columns= as a mapping {{name in the file: name of the variable}}, "
+            f"the arrays of {path} have names; give columns={{'its name': 'x', 'its name': 'y'}}, "
             f"got {columns!r}"
         )
     first = _open(os.path.abspath(path), kind, columns)

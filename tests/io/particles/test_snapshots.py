@@ -62,7 +62,7 @@ def test_types_and_arrays_of_a_snapshot(tmp_path: Path) -> None:
         ({"columns": {"Potential": "p"}}, r"no array 'Potential' of this type; it has 'Coordinates', 'ParticleIDs'"),
         ({"columns": {"Coordinates": None}}, "leaves out Coordinates"),
         ({"columns": {"*": "x"}}, r"columns\['\*'\] must be None"),
-        ({"columns": ["x", "y", "z"]}, r"give columns= as a mapping .*, got \['x', 'y', 'z'\]"),
+        ({"columns": ["x", "y", "z"]}, r"give columns=\{'its name': 'x'.*, got \['x', 'y', 'z'\]"),
         ({"columns": {"ParticleIDs": "x"}}, r"two arrays of .* would become 'x'"),
         ({"particle_type": 0, "columns": {"Metallicity": "Z"}}, "has 9 columns, and at most 3 can be read"),
         ({"chunks": 0}, "'auto' or None, got 0"),
