@@ -10,7 +10,10 @@ import errno
 import os
 import re
 import signal
+import threading
 import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,6 +53,20 @@ _OF_SYSTEM = {
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 """Those that end a program, beside SIGINT."""
+
+
+@contextmanager
+def handling(handler: Callable[[int, Any], None], *more: int) -> Iterator[None]:
+    """Call a handler at these signals, and some more; those that are ignored, as SIGHUP below nohup, still are."""
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():  # signals are not for others
+        heeded = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+        before = {number: signal.signal(number, handler) for number in (*heeded, *more)}
+    try:
+        yield
+    finally:
+        for number, handler_before in before.items():
+            signal.signal(number, handler_before or signal.SIG_DFL)
 
 
 class Terminated(KeyboardInterrupt):

@@ -29,6 +29,7 @@ clustering, reading = partial(option, "Clustering"), partial(option, "Reading")
 writing, running = partial(option, "Output"), partial(option, RUNNING)
 
 Box = Annotated[str | None, clustering("Period of all axes, or of each: 9,9,none.", default="the file's, or open")]
+Axes = Annotated[str | None, reading("Columns of the axes, e.g. eta,phi.", default="x,y,z, those there are")]
 Json = Annotated[bool, running("Print the summary as one JSON document, and nothing else.", "--json")]
 Quiet = Annotated[bool, running("Show neither progress nor a summary.", "--quiet", "-q")]
 

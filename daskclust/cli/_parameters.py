@@ -25,8 +25,8 @@ class ParametersOf:
     def __init__(self, estimator: str, *names: str, required: tuple[str, ...] = ()) -> None:
         module, name = estimator.split(":")
         source = resources.files("daskclust").joinpath(module, "estimator.py").read_text(encoding="utf-8")
-        (node,) = (each for each in ast.parse(source).body if isinstance(each, ast.ClassDef) and each.name == name)
-        parameters = (ast.get_docstring(node) or "").partition("\nAttributes\n")[0]
+        docstring = inspect.cleandoc(source.partition(f"\nclass {name}(")[2].split('"""')[1])
+        parameters = docstring.partition("\nAttributes\n")[0]
         described = re.findall(r"^(\w+) : (.+)\n((?:    .+\n)+)", parameters, flags=re.MULTILINE)
         known = {name: _option(name, kind, " ".join(words.split()), required) for name, kind, words in described}
         self.options = {name: known[name] for name in names}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 import typer
 
 from daskclust.cli._console import READOUTS
-from daskclust.cli._errors import SIGNALS, Terminated
+from daskclust.cli._errors import Terminated, handling
 from daskclust.cli._options import Naming, option, reading
 from daskclust.core.data.files import PARQUET
 
@@ -82,11 +82,15 @@ class Pixels(Naming):
             self.layout == "quad" and is_t3pa,
             f"--layout quad is not for {source}, whose chips are apart; leave it out",
         )
-        of_words = {"--gap": self.gap, "--on-reset": self.on_reset != "continue", "--trigger": self.trigger}
+        of_words: dict[str, Any] = {
+            "--gap": self.gap,
+            "--on-reset": self.on_reset != "continue",
+            "--trigger": self.trigger,
+        }
         for name, value in of_words.items():
             refuse(value and not self.is_raw, f"{name} is for raw .tpx3 words, got {source}; leave it out")
-        for name, value in {"--columns": self.columns, "--units": self.units}.items():
-            refuse(value and not is_table, f"{name} is for tables, got {source}; leave it out")
+        for name in ("columns", "units"):
+            refuse(getattr(self, name) and not is_table, f"--{name} is for tables, got {source}; leave it out")
         refuse(is_readout and not self.follow, f"{source} is a running readout; add --follow")
         refuse(self.reconnect and not is_readout, f"--reconnect is for tcp://host:port, got {source}; leave it out")
         if not self.follow:
@@ -97,8 +101,8 @@ class Pixels(Naming):
                 not is_readout and not source.endswith(".tpx3"),
                 f"--follow reads raw words, of a .tpx3 file or tcp://host:port, got {source}; leave --follow out",
             )
-            for name, value in {"--workers": run.workers, "--scheduler": run.scheduler}.items():
-                refuse(value, f"--follow clusters in this process; leave {name} out")
+            for name in ("workers", "scheduler"):
+                refuse(getattr(run, name), f"--follow clusters in this process; leave --{name} out")
         if where is not None:  # no table of clusters of such a source could be asked
             energy = ["energy"] * (is_table or self.calibration is not None)
             tof = ["tof"] * (is_table or bool(self.trigger))
@@ -226,18 +230,9 @@ class Ending:
         self._signals: list[int] = []
         self._is_clustering = False
 
-    @contextmanager
-    def heeding(self) -> Iterator[None]:
-        """Heed signals; those that are ignored, as SIGHUP below nohup, still are."""
-        before: dict[int, Any] = {}
-        if threading.current_thread() is threading.main_thread():  # signals are not for others
-            heeded = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-            before = {number: signal.signal(number, self._heed) for number in {*heeded, signal.SIGINT}}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler or signal.SIG_DFL)
+    def heeding(self) -> AbstractContextManager[None]:
+        """Heed signals, Ctrl-C among them."""
+        return handling(self._heed, signal.SIGINT)
 
     def _heed(self, number: int, _: Any) -> None:
         self.stop.set()

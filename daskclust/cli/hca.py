@@ -103,6 +103,7 @@ def hca(
     The two nearest clusters are merged until there is one; distances follow the shapes of clusters.
     """
     from daskclust.accessor._hca import cut_of
+    from daskclust.core.hierarchy import is_monotone
     from daskclust.hca.estimator import MahalanobisHCA
     from daskclust.io.cytometry.rows import prepared_in_words
 
@@ -128,7 +129,14 @@ def hca(
         how = {"order": order or ("groups" if is_gmhc else "height"), "apriori": asked, **cut}
         result = job.cluster(cells, "hca", given | how, ["label", "linkage", "is_apriori"])
         Z, label = result["linkage"].values, result["label"].values
-        job.summary = _summary(result, Z)
+        job.summary = {
+            "cells": int(result["label"].size),
+            **{name: result["linkage"].attrs[name] for name in ("threshold", "rule", "distance")},
+            "merges": len(Z),
+            "merges_within_apriori_clusters": int(result["is_apriori"].sum()),
+            "is_monotone": is_monotone(Z),
+            "largest_height": float(Z[:, 2].max(initial=0.0)),
+        }
         if told := prepared_in_words(cells.attrs):
             job.summary["channels"] = told
         if has_cut:
@@ -248,19 +256,6 @@ def _save(array: np.ndarray[Any, Any], path: Path) -> None:
 
 
 # -------------------------------------------------------------------------------------------------------------- summary
-def _summary(result: xr.Dataset, Z: np.ndarray[Any, Any]) -> dict[str, Any]:
-    from daskclust.core import hierarchy as tree
-
-    return {
-        "cells": int(result["label"].size),
-        **{name: result["linkage"].attrs[name] for name in ("threshold", "rule", "distance")},
-        "merges": len(Z),
-        "merges_within_apriori_clusters": int(result["is_apriori"].sum()),
-        "is_monotone": tree.is_monotone(Z),
-        "largest_height": float(Z[:, 2].max(initial=0.0)),
-    }
-
-
 def _print_merges(Z: np.ndarray[Any, Any]) -> None:
     """Print a line for each merge: the ids of the two clusters, and their distance with all digits."""
     for start in range(0, len(Z), _PIECE):

@@ -11,7 +11,7 @@ import typer
 
 from daskclust.cli._estimate import estimate
 from daskclust.cli._job import Job, Running
-from daskclust.cli._options import Box, Chunks, Naming, Outputs, box_of, clustering, names, reading, words_of
+from daskclust.cli._options import Axes, Box, Chunks, Naming, Outputs, box_of, clustering, names, reading, words_of
 from daskclust.cli._parameters import ParametersOf
 from daskclust.core.data.files import HDF5, PARQUET
 
@@ -95,9 +95,7 @@ def dbscan(
     given: Annotated[dict[str, Any], ParametersOf("dbscan:DBSCAN", "eps", "min_samples", required=("eps",))],
     boxsize: Box = None,
     weight: Annotated[str | None, clustering("Column of weights.", default="1 for each point")] = None,
-    coordinates: Annotated[
-        str | None, reading("Columns of the axes, e.g. x,y.", default="x,y,z, those there are")
-    ] = None,
+    coordinates: Axes = None,
     file: Reading,
     outputs: Outputs,
     chunks: Chunks = None,

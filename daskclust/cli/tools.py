@@ -13,7 +13,7 @@ import typer
 from rich.table import Table
 
 from daskclust.cli._console import console, emit, errors, facts_table, show, table_of
-from daskclust.cli._options import Box, Cells, Json, Naming, Quiet, box_of, names, reading, running, writing
+from daskclust.cli._options import Axes, Box, Cells, Json, Naming, Quiet, box_of, names, reading, running, writing
 from daskclust.cli._progress import progress
 
 if TYPE_CHECKING:
@@ -89,9 +89,7 @@ def explore(
         Literal["clue", "events", "fof", "dbscan", "hca"] | None,
         reading("clue, events, fof, dbscan or hca.", default="what suits the file", metavar="NAME"),
     ] = None,
-    coordinates: Annotated[
-        str | None, reading("Columns shown as x, y and z, e.g. eta,phi.", default="x,y,z, those there are")
-    ] = None,
+    coordinates: Axes = None,
     boxsize: Box = None,
     file: Naming,
     cells: Cells,
@@ -122,8 +120,18 @@ def explore(
             lines.append(f"ds = ds.assign_attrs(boxsize={box!r})")
         is_here = address in ("localhost", "127.0.0.1", "::1")
         secret = secrets.token_urlsafe() if token or not is_here else None
-        how = {"address": address, "port": port, "allow_origin": names(allow_origin) or (), "token": secret}
-        server = serve(ds, system, source=lines, **how, show=False, start=False, title=f"{path.name} - daskclust")
+        server = serve(
+            ds,
+            system,
+            source=lines,
+            title=f"{path.name} - daskclust",
+            address=address,
+            port=port,
+            allow_origin=names(allow_origin) or (),
+            token=secret,
+            show=False,
+            start=False,
+        )
     from daskclust.app.page.access import run
 
     way = "/" if secret is None else f"/?token={secret}"

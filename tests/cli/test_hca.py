@@ -95,12 +95,6 @@ def test_assignments_and_their_order(hca, grouped, folder):
     assert_printed(hca(folder / "grouped.parquet", 24, "--order", "groups"), one_by_one)
 
 
-def test_threshold_is_a_count_or_a_fraction(hca, cells, folder):
-    X = cells["X"].values
-    for text, threshold in (("30", 30), ("0.1", 0.1), ("1", 1), ("1.0", 1.0), ("5e-1", 0.5)):
-        assert_printed(hca(folder / "data", text), MahalanobisHCA(threshold).fit(X).linkage_)
-
-
 def test_one_cell_makes_no_line(hca, tmp_path):
     io.write_gmhc(xr.Dataset({"X": (("cell", "channel"), [[1.0, 2.0]])}), tmp_path / "data")
     code, out, err = hca(tmp_path / "data", 10)
@@ -194,27 +188,3 @@ def test_files_channels_and_transformations(hca, summary, cells, folder, tmp_pat
     summary("hca", tmp_path / "raw.csv", "--threshold", 30, *arguments)
     expected = MahalanobisHCA(30).fit(io.arcsinh_transform(raw, 5)["X"].values)  # text has all digits of float64
     np.testing.assert_array_equal(np.load(tmp_path / "tree.npy"), expected.linkage_)
-
-
-def test_apriori_clusters(hca, grouped, folder):
-    X, labels = grouped["X"].values, grouped["apriori"].values
-    source = folder / "grouped.parquet"
-    for option, apriori in (("apriori", labels), ("none", None), ("4", 4), ("kmeans", "kmeans")):
-        expected = MahalanobisHCA(24).fit(X, apriori=apriori)
-        assert_printed(hca(source, 24, "--apriori", option), expected.linkage_)
-    expected = MahalanobisHCA(24, noise_label=2).fit(X, apriori=labels)
-    assert_printed(hca(source, 24, "--noise-label", 2), expected.linkage_)
-    arguments = ("--channels", "marker_1", "--apriori", "apriori")
-    assert_printed(hca(source, 24, *arguments), MahalanobisHCA(24).fit(X[:, :1], apriori=labels).linkage_)
-    one = ("--channels", "channel_1", "--order", "height")
-    assert_printed(
-        hca(folder / "grouped", 24, "--assignments", folder / "asgns", *one),
-        MahalanobisHCA(24).fit(X[:, :1], apriori=labels).linkage_,
-    )
-
-
-def test_rules_and_distances(hca, cells, folder):
-    X = cells["X"].values
-    for parameters in ({"rule": "euclid_mahal", "distance": "full"}, {"rule": "mahal", "normalize": True}):
-        options = [f"--{name}={value}" if value is not True else f"--{name}" for name, value in parameters.items()]
-        assert_printed(hca(folder / "data", 0.1, *options), MahalanobisHCA(0.1, **parameters).fit(X).linkage_)

@@ -27,13 +27,13 @@ WHERE = [
 ]
 
 
-@pytest.mark.parametrize("source", ["run.tpx3", "run.t3pa", "run.csv", "run.parquet", "tcp://127.0.0.1:1 --follow"])
 @pytest.mark.parametrize(("where", "message"), WHERE)
-def test_where_is_checked_before_anything_is_read(command: Any, source: str, where: str, message: str) -> None:
+def test_where_is_checked_before_anything_is_read(command: Any, where: str, message: str) -> None:
     """There is no such source, so that reading would be another error."""
-    status, _, err = command("events", *source.split(), "--dt-max", 100, "--where", where)
-    assert status == 1
-    assert message in " ".join(err.replace("\nhint:", ";").split())
+    for source in ("run.tpx3", "run.csv", "tcp://127.0.0.1:1 --follow"):
+        status, _, err = command("events", *source.split(), "--dt-max", 100, "--where", where)
+        assert status == 1
+        assert message in " ".join(err.replace("\nhint:", ";").split())
 
 
 @pytest.mark.parametrize(
