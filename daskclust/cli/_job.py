@@ -35,20 +35,10 @@ class Running:
 
     workers: Annotated[int, running("Processes of a Dask cluster; 0: this process, on all cores.", min=0)] = 0
     cuda: Annotated[bool, running("Cluster on an NVIDIA GPU, or one for each worker.", "--cuda")] = False
-    scheduler: Annotated[
-        str | None,
-        running("A Dask scheduler that runs, e.g. tcp://host:8786; its workers must see the files.", metavar="ADDRESS"),
-    ] = None
-    wait: Annotated[
-        str | None, running("Time for a first worker of the --scheduler to come: 90s, 2h.", default="1 minute")
-    ] = None
-    memory_limit: Annotated[
-        str | None,
-        running("Memory of each of the --workers: 4GB, or a fraction of the machine's.", default="all, divided"),
-    ] = None
-    dry_run: Annotated[
-        bool, running("Tell points, chunks, memory and time of the work, and do none of it.", "--dry-run")
-    ] = False
+    scheduler: Annotated[str | None, running("A Dask scheduler that runs: tcp://host:8786.", metavar="ADDRESS")] = None
+    wait: Annotated[str | None, running("Time for its first worker to come: 90s, 2h.", default="1 minute")] = None
+    memory_limit: Annotated[str | None, running("Of each worker: 4GB, or a fraction.", default="all, divided")] = None
+    dry_run: Annotated[bool, running("Tell points, memory and time, and do nothing.", "--dry-run")] = False
     verbose: Annotated[bool, running("Add to the summary the seconds of each stage.", "--verbose", "-v")] = False
     as_json: Json = False
     quiet: Quiet = False

@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial, wraps
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
+from typer.models import OptionInfo
 
 from daskclust.cli._console import RUNNING
 from daskclust.cli._parameters import ParametersOf
@@ -24,9 +26,15 @@ def option(panel: str, help: str, *names: str, default: str | bool = True, **mor
     return typer.Option(*names, help=help, rich_help_panel=panel, show_default=default, **more)
 
 
-# Panels of the help, in this order. Choices are in the help text: as metavar they would fill the page.
+# Panels of the help, in this order.
 clustering, reading = partial(option, "Clustering"), partial(option, "Reading")
 writing, running = partial(option, "Output"), partial(option, RUNNING)
+
+
+def file_argument(help: str) -> Any:
+    """Return the argument for the file that a command reads."""
+    return typer.Argument(metavar="FILE", help=help)
+
 
 Box = Annotated[str | None, clustering("Period of all axes, or of each: 9,9,none.", default="the file's, or open")]
 Axes = Annotated[str | None, reading("Columns of the axes, e.g. eta,phi.", default="x,y,z, those there are")]
@@ -57,6 +65,18 @@ def help_all(panel: str | None) -> Any:
     return typer.Option("--help-all", is_eager=True, callback=_show_manual, help=words, rich_help_panel=panel)
 
 
+def _with_choices(parameter: inspect.Parameter) -> inspect.Parameter:
+    """Return a parameter whose choices are in its help: as metavar they would fill the page."""
+    type_, info = get_args(parameter.annotation) or (None, None)
+    kinds = [each for each in (type_, *get_args(type_)) if get_origin(each) is Literal]
+    if not kinds or not isinstance(info, OptionInfo):
+        return parameter
+    info = copy(info)
+    info.help = f"{(info.help or '').rstrip('.')}: {', '.join(get_args(kinds[0]))}."
+    info.metavar = "NAME"
+    return parameter.replace(annotation=Annotated[type_, info])
+
+
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     """Let parameters of a command be several options: the fields of a dataclass, or `ParametersOf`; add --help-all."""
     manual = Annotated[bool, help_all(RUNNING)]
@@ -82,7 +102,7 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
             given[name] = make(**{each: given.pop(each) for each in members})
         command(**given)
 
-    call.__signature__ = inspect.Signature(own + options)  # type: ignore[attr-defined]
+    call.__signature__ = inspect.Signature([_with_choices(each) for each in own + options])  # type: ignore[attr-defined]
     return call
 
 
@@ -164,9 +184,7 @@ class Cells:
     """Options of how a file of cells is read."""
 
     channels: Annotated[str | None, reading("Of cells: CD3,CD4 or CD*.", default="not time")] = None
-    transform: Annotated[
-        Literal["auto", "arcsinh", "none"], reading("Of cells: arcsinh, none, auto.", metavar="NAME")
-    ] = "auto"
+    transform: Annotated[Literal["auto", "arcsinh", "none"], reading("Of cells.")] = "auto"
     cofactor: Annotated[float | None, reading("Of arcsinh: 150; 5 for mass.", default="150")] = None
     compensate: Annotated[
         bool | None, reading("By the file's matrix.", "--compensate/--no-compensate", default="if it can be")

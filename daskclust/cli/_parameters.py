@@ -41,11 +41,9 @@ def _option(name: str, kind: str, words: str, required: tuple[str, ...]) -> insp
     type_: Any = _TYPES.get(kind.removesuffix(", optional"))
     if kind.startswith("{"):
         choices = ast.literal_eval(kind[: kind.index("}") + 1].replace("{", "[").replace("}", "]"))
-        help += f": {', '.join(map(str, choices))}"  # as metavar they would fill the page
-        how["metavar"] = "NAME"
         type_ = Literal[tuple(choices)]
-        if isinstance(choices[0], int):
-            type_, how = int, {}
+        if isinstance(choices[0], int):  # typer knows choices of texts alone
+            type_, help = int, f"{help}: {', '.join(map(str, choices))}"
     elif type_ is None:  # a number, or a name
         type_, how["parser"] = str, number_or_text
         how["metavar"] = "N|NAME" if "str" in kind else "N"

@@ -11,11 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-import typer
-
 from daskclust.cli._console import READOUTS
 from daskclust.cli._errors import Terminated, handling
-from daskclust.cli._options import Naming, option, reading
+from daskclust.cli._options import Naming, file_argument, option, reading
 from daskclust.core.data.files import PARQUET
 
 if TYPE_CHECKING:
@@ -39,10 +37,7 @@ _readout = partial(option, READOUTS)
 class Pixels(Naming):
     """Hits of a file, or of a readout that is followed, and options of how they are read."""
 
-    source: Annotated[
-        str,
-        typer.Argument(metavar="FILE", help="Pixel hits: .tpx3, .t3pa, .parquet, .csv ...; or tcp://"),
-    ]
+    source: Annotated[str, file_argument("Pixel hits: .tpx3, .t3pa, .parquet, .csv ...; or tcp://")]
     layout: Annotated[
         Literal["chips", "quad"] | None, reading("Chips apart, or side by side.", default="the file's, or chips")
     ] = None
@@ -50,17 +45,10 @@ class Pixels(Naming):
     tot_unit: Annotated[Literal["ns", "tick"], reading("Unit of tot in the calibration.")] = "ns"
     gap: Annotated[int, _readout("Pixels between the chips of a quad.", min=0)] = 0
     disorder: Annotated[float, _readout("How much earlier than one before it a hit may come, us.", min=0)] = 600.0
-    on_reset: Annotated[
-        Literal["continue", "restart"],
-        _readout("Where global time jumps: times continue, or restart there.", metavar="NAME"),
-    ] = "continue"
+    on_reset: Annotated[Literal["continue", "restart"], _readout("What times do where global time jumps.")] = "continue"
     trigger: Annotated[int | None, _readout("TDC channel, 1 or 2: gives times of flight, ns.", min=1, max=2)] = None
-    follow: Annotated[bool, _readout("Go on as the file grows, or read from tcp://; Ctrl-C ends it.", "--follow")] = (
-        False
-    )
-    idle: Annotated[
-        float | None, _readout("End --follow after so many seconds without data.", default="never", min=0)
-    ] = None
+    follow: Annotated[bool, _readout("Go on as the file grows, or read tcp://; Ctrl-C ends it.", "--follow")] = False
+    idle: Annotated[float | None, _readout("End after so many seconds without data.", default="never", min=0)] = None
     reconnect: Annotated[bool, _readout("Connect to tcp:// again where the connection is lost.", "--reconnect")] = False
 
     @property

@@ -7,11 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
 from daskclust.cli._estimate import estimate
 from daskclust.cli._job import Job, Running
-from daskclust.cli._options import Chunks, Naming, Outputs, clustering, names, reading, running, words_of
+from daskclust.cli._options import Chunks, Naming, Outputs, clustering, file_argument, names, reading, running, words_of
 from daskclust.cli._parameters import ParametersOf
 
 if TYPE_CHECKING:
@@ -47,24 +45,18 @@ Examples
 
 
 def clue(
-    path: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Hits of a calorimeter: .csv, .parquet, .h5, .root, .npz ...")
-    ],
+    path: Annotated[Path, file_argument("Hits of a calorimeter: .csv, .parquet, .h5, .root, .npz ...")],
     *,
     given: Annotated[
         dict[str, Any],
         ParametersOf("clue:CLUE", "dc", "rhoc", "delta_c", "delta_o", "kernel", "neighbor_weight"),
     ],
-    wrap: Annotated[
-        list[str] | None,
-        clustering("Period of an axis, phi=6.283; repeatable.", metavar="TEXT", default="open"),
-    ] = None,
+    wrap: Annotated[list[str] | None, clustering("Period of an axis, phi=6.283; repeatable.", default="open")] = None,
     coordinates: Annotated[str | None, reading("Columns of the axes, e.g. eta,phi; 1 to 4.", default="x,y")] = None,
     file: Naming,
     outputs: Outputs,
     partition: Annotated[
-        Literal["auto", "layers", "space", "chunks"],
-        running("How --workers divide the hits: auto, layers, space or chunks (as they come).", metavar="NAME"),
+        Literal["auto", "layers", "space", "chunks"], running("How --workers divide the hits; chunks: as they come.")
     ] = "auto",
     chunks: Chunks = None,
     run: Running,

@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
 from daskclust.cli._console import console, errors, table_of
 from daskclust.cli._estimate import estimate
 from daskclust.cli._job import Job, Running
@@ -18,6 +16,7 @@ from daskclust.cli._options import (
     Cells,
     Outputs,
     clustering,
+    file_argument,
     in_chunks,
     reading,
     words_of,
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 _WRITABLE = (*WRITABLE, ".npy")
 _NOT_GMHC = (".csv", ".tsv", ".parquet", ".pq", ".fcs")
 _ABOUT = 100_000  # cells of a chunk
+_PARAMETERS = ("threshold", "rule", "distance", "normalize", "noise_label")
 _ROWS = 10  # of a table
 _LARGE = 0.01  # fraction of all cells that makes a cluster of the top large
 _PIECE = 1 << 7  # merges printed at a time: Python takes a larger write that its reader breaks off for a whole one
@@ -64,29 +64,20 @@ Examples
 class Written(Outputs):
     """Options of what is written."""
 
-    merges_output: Annotated[
-        Path | None, writing("The tree, a row each merge; .npy too: SciPy's linkage.", "--merges")
-    ] = None
+    merges_output: Annotated[Path | None, writing("The tree, a row each merge; also .npy.", "--merges")] = None
 
 
 def hca(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="Cells: .fcs, .parquet, .csv, or a file of gmhclust.")],
+    path: Annotated[Path, file_argument("Cells: .fcs, .parquet, .csv, or a file of gmhclust.")],
     *,
     given: Annotated[
         dict[str, Any],
-        ParametersOf(
-            "hca:MahalanobisHCA",
-            *("threshold", "rule", "distance", "normalize", "noise_label"),
-            required=("threshold",),
-        ),
+        ParametersOf("hca:MahalanobisHCA", *_PARAMETERS, required=("threshold",)),
     ],
     apriori: Annotated[
         str | None, clustering("A column with apriori clusters; a number or kmeans; none.", default="column apriori")
     ] = None,
-    order: Annotated[
-        Literal["height", "groups"] | None,
-        clustering("height, or groups: one by one.", default="by the file", metavar="NAME"),
-    ] = None,
+    order: Annotated[Literal["height", "groups"] | None, clustering("Of merges.", default="by the file")] = None,
     n_clusters: Annotated[int | None, clustering("Cut the tree into so many clusters.", min=1)] = None,
     height: Annotated[float | None, clustering("Or cut it at a height.", min=0)] = None,
     min_size: Annotated[

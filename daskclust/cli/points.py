@@ -7,11 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from daskclust.cli._estimate import estimate
 from daskclust.cli._job import Job, Running
-from daskclust.cli._options import Axes, Box, Chunks, Naming, Outputs, box_of, clustering, names, reading, words_of
+from daskclust.cli._options import (
+    Axes,
+    Box,
+    Chunks,
+    Naming,
+    Outputs,
+    box_of,
+    clustering,
+    file_argument,
+    names,
+    reading,
+    words_of,
+)
 from daskclust.cli._parameters import ParametersOf
 from daskclust.core.data.files import HDF5, PARQUET
 
@@ -90,7 +100,7 @@ class Reading(Naming):
 
 # --------------------------------------------------------------------------------------------------------------- dbscan
 def dbscan(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help=_OF_KINDS)],
+    path: Annotated[Path, file_argument(_OF_KINDS)],
     *,
     given: Annotated[dict[str, Any], ParametersOf("dbscan:DBSCAN", "eps", "min_samples", required=("eps",))],
     boxsize: Box = None,
@@ -160,7 +170,7 @@ def _why_no_core(points: xr.Dataset, parameters: dict[str, Any]) -> str:
 
 # ------------------------------------------------------------------------------------------------------------------ fof
 def fof(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help=_OF_KINDS)],
+    path: Annotated[Path, file_argument(_OF_KINDS)],
     *,
     b: Annotated[float | None, clustering("Linking length over the mean separation: 0.2 usually.")] = None,
     linking_length: Annotated[float | None, clustering("Or the length itself, in the positions' unit.")] = None,

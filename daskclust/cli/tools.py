@@ -13,7 +13,20 @@ import typer
 from rich.table import Table
 
 from daskclust.cli._console import console, emit, errors, facts_table, show, table_of
-from daskclust.cli._options import Axes, Box, Cells, Json, Naming, Quiet, box_of, names, reading, running, writing
+from daskclust.cli._options import (
+    Axes,
+    Box,
+    Cells,
+    Json,
+    Naming,
+    Quiet,
+    box_of,
+    file_argument,
+    names,
+    reading,
+    running,
+    writing,
+)
 from daskclust.cli._progress import progress
 
 if TYPE_CHECKING:
@@ -21,6 +34,8 @@ if TYPE_CHECKING:
 
 _COLUMNS = {"cluster": "d", "layer": "d", "size": "d", "energy": ".2f", "mass": ".3g", "tot": ".0f"}
 _COLUMNS |= {"x": ".1f", "y": ".1f", "z": ".1f", "rms": ".2f"}
+
+System = Literal["clue", "events", "fof", "dbscan", "hca"]
 
 EXPLORE = """
 Reads
@@ -80,15 +95,9 @@ Examples
 
 # ------------------------------------------------------------------------------------------------------------- explore
 def explore(
-    path: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="Points: what clue, events, fof and dbscan read, FCS, tables of cells."),
-    ],
+    path: Annotated[Path, file_argument("Points: what clue, events, fof and dbscan read, FCS, tables of cells.")],
     *,
-    system: Annotated[
-        Literal["clue", "events", "fof", "dbscan", "hca"] | None,
-        reading("clue, events, fof, dbscan or hca.", default="what suits the file", metavar="NAME"),
-    ] = None,
+    system: Annotated[System | None, reading("What clusters the points.", default="what suits the file")] = None,
     coordinates: Axes = None,
     boxsize: Box = None,
     file: Naming,
@@ -96,10 +105,7 @@ def explore(
     port: Annotated[int, running("Port of the page; 0: a free one.", min=0, max=65535)] = 0,
     address: Annotated[str, running("Where to listen; another one lets others in, with a token.")] = "localhost",
     allow_origin: Annotated[
-        str | None,
-        running(
-            "Names in the browser's address behind a proxy, e.g. hub.example.org.", default="those of this machine"
-        ),
+        str | None, running("Names of a proxy in the browser's address: hub.example.org.", default="this machine")
     ] = None,
     token: Annotated[bool, running("Each browser needs the token of the address.", default="with --address")] = False,
     no_browser: Annotated[bool, running("Tell the address, and open no browser.", "--no-browser")] = False,
@@ -148,10 +154,7 @@ def explore(
 
 # ---------------------------------------------------------------------------------------------------------------- demo
 def demo(
-    system: Annotated[
-        Literal["clue", "events", "fof", "dbscan", "hca"],
-        typer.Argument(metavar="SYSTEM", help="clue, events, fof, dbscan or hca."),
-    ] = "clue",
+    system: Annotated[System, typer.Argument(metavar="SYSTEM", help="clue, events, fof, dbscan or hca.")] = "clue",
     *,
     folder: Annotated[Path, writing("Folder for the page; made if it is not there.", "--output", "-o")] = Path(
         "daskclust-demo"

@@ -22,7 +22,7 @@ LINES = {
     "fof": "fof snapshot.hdf5 --b 0.2",
     "hca": "hca cells.parquet --threshold 20 --n-clusters 3",
 }
-SUFFIXES = ["parquet", "csv", "h5", "npz", "zarr"]
+SUFFIXES = ["npz", "csv", "h5", "zarr", "csv"]
 
 
 def columns_of(path):
@@ -40,32 +40,24 @@ def columns_of(path):
 
 
 # -------------------------------------------------------------------------------------------------------------- outputs
-@pytest.mark.parametrize("name", LINES)
-def test_points_and_tables_in_every_format(summary, files, name):
-    """With -o and --table, whatever the command."""
-    before = set(files.iterdir())
-    for suffix in SUFFIXES:
-        points, table = files / f"points.{suffix}", files / f"table.{suffix}"
-        told = summary(*LINES[name].split(), "-o", points, "--table", table)
-        assert (told["output"], told["table"]) == (str(points), str(table))
-        label, size = np.asarray(columns_of(points)["label"]), np.asarray(columns_of(table)["size"])
-        order = np.sort(label)
-        if suffix == SUFFIXES[0]:
-            wanted, sizes = order, size
-            assert size.sum() == (label >= 0).sum() > 0
-            assert len(size) == told.get("clusters", told.get("halos"))
-        np.testing.assert_array_equal(order, wanted)
-        np.testing.assert_array_equal(size, sizes)
+@pytest.mark.parametrize(("name", "suffix"), list(zip(LINES, SUFFIXES, strict=True)))
+def test_points_tables_and_merges_in_every_format(summary, files, name, suffix):
+    """The same as in Parquet, and no other files."""
+    before, kinds = set(files.iterdir()), ("points", "table", "tree") if name == "hca" else ("points", "table")
+    found = []
+    for each in (".parquet", f".{suffix}"):
+        paths = [files / f"{kind}{each}" for kind in kinds]
+        options = zip(("-o", "--table", "--merges"), paths, strict=False)
+        told = summary(*LINES[name].split(), *(word for pair in options for word in pair))
+        assert "reason" not in told
+        assert [told["output"], told["table"]] == [str(path) for path in paths[:2]]
+        values = dict(zip(kinds, ("label", "size", "height"), strict=False))
+        found.append([np.sort(columns_of(path)[value]) for path, value in zip(paths, values.values(), strict=True)])
+    for first, second in zip(*found, strict=True):
+        np.testing.assert_array_equal(first, second)
+    assert found[0][1].sum() == (found[0][0] >= 0).sum() > 0
     new = {each.name for each in set(files.iterdir()) - before}
-    assert new == {f"{kind}.{suffix}" for kind in ("points", "table") for suffix in SUFFIXES}
-
-
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_merges_in_every_format(summary, files, suffix):
-    summary(*LINES["hca"].split(), "--merges", files / f"tree.{suffix}")
-    height = np.asarray(columns_of(files / f"tree.{suffix}")["height"])
-    assert len(height) == 299
-    assert height.max() > 0
+    assert new == {f"{kind}.{each}" for kind in kinds for each in ("parquet", suffix)}
 
 
 # ------------------------------------------------------------------------------------------------------------ what next
@@ -183,25 +175,17 @@ def test_the_reason_for_no_clusters(command, files, scheduler, line, reason, whe
         assert reason.format(**facts) in command(*line.split())[1]
 
 
-def test_no_reason_where_there_are_clusters(summary, files):
-    for line in LINES.values():
-        assert "reason" not in summary(*line.split())
-
-
 # -------------------------------------------------------------------------------------------------------------- dry run
 @pytest.mark.parametrize(
     ("line", "facts"),
     [
-        ("clue hits.parquet --dc 2 --rhoc 1 -o new.csv", {"hits": 6794, "chunks": 1, "points_per_chunk": 6794}),
         ("clue hits.parquet --dc 2 --rhoc 1 --workers 2 --chunks 1000", {"chunks": 7, "points_per_chunk": 1000}),
         ("clue hits.csv --dc 2 --rhoc 1 --table t.csv", {"number_is": "about as many"}),
         ("clue hits.npz --dc 2 --rhoc 1", {"hits": None, "number_is": "not told by the head of a .npz file"}),
         ("events run.tpx3 --dt-max 200 --table t.csv", {"chunks": 1, "number_is": "at most as many"}),
-        ("events hits.csv --dt-max 200", {"chunks": 1, "number_is": "about as many"}),
         ("dbscan snapshot.hdf5 --eps 0.3 --scheduler tcp://none:1", {"points": 1500, "number_is": "as the file"}),
         ("fof snapshot.hdf5 --b 0.2 --workers 3 --chunks 500", {"particles": 1500, "chunks": 3}),
         ("hca cells.parquet --threshold 20 --merges t.npy", {"cells": 300, "chunks": 1}),
-        ("hca data --threshold 20", {"cells": 3000}),
     ],
 )  # fmt: skip
 def test_a_dry_run_tells_and_writes_nothing(summary, files, monkeypatch, line, facts):
