@@ -134,10 +134,15 @@ def box_of(text: str | None) -> Any:
     """Return the period of all axes or of each, None for open ones, ... for that of the file."""
     if text is None:
         return ...
+    from daskclust.core.data.checks import check_positive
+
     try:
         sides = [None if side.strip().lower() == "none" else float(side) for side in text.split(",")]
     except ValueError:
         raise ValueError(f"boxsize must be a number, or one for each axis, or none, got {text!r}") from None
+    for side in sides:
+        if side is not None:
+            check_positive("boxsize", side)
     return sides[0] if len(sides) == 1 else sides
 
 

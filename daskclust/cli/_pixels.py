@@ -299,7 +299,7 @@ class Ending:
             job.summary |= {f"{name}_rows": sink.n_rows} | ({name: str(sink.kept)} if sink.kept else {})
         with suppress(*([] if error is None else [OSError])):  # of a terminal that is gone
             if error is None or not job.run.as_json:
-                job.show()
+                job.show(with_outputs=False)
         if error is not None:
             rows = [f"{sink.n_rows:,} rows in {sink.kept or sink.path}" for sink in self.sinks.values()]
             hint = f"kept of {job.summary['hits']:,} hits: {', '.join(rows) or 'the summary'}"

@@ -1,6 +1,8 @@
 """``daskclust events``, run as users run it: tables, hits, running readouts, messages."""
 
+import errno
 import os
+import re
 import signal
 import socket
 import threading
@@ -320,6 +322,18 @@ def test_an_interrupt_ends_a_readout_with_its_output_written(run, monkeypatch, r
     assert told["hits_out"] == N
     assert_table(target, offline(open_tpx3(raw))[0])
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_the_summary_names_no_file_that_was_not_written(command, monkeypatch, raw, target, small_rounds):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target))
+
+    monkeypatch.setattr(io.PartsSink, "write", full)
+    code, out, err = command("events", raw, "--dt-max", 200, "--follow", "--idle", 0.1, "--table", target)
+    assert (code, err.splitlines()[0]) == (1, f"error: no space left on device: {target}")
+    assert "table rows" in out
+    assert not re.search(r"│ table +│", out)
+    assert not target.exists()
 
 
 def test_a_second_interrupt_ends_clustering_and_a_third_the_process():
