@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -266,14 +266,6 @@ class Ending:
             raise self.error
         for sink in self.sinks.values():
             sink.attrs["ended_by"] = self._how
-
-    @contextmanager
-    def telling_later(self) -> Iterator[None]:
-        """Keep what is raised for `show`."""
-        try:
-            yield
-        except (Exception, KeyboardInterrupt) as error:
-            self.fail(error)
 
     def fail(self, error: BaseException) -> None:
         """End because of an error, the first one; of a file raise it."""

@@ -156,20 +156,25 @@ def _write_stream(stream: EventStream, where: str | None, job: Job, ending: Endi
             in_threads(write, len(rows), len(rows))
         kept, is_broken = kept + clusters.sizes["cluster"], False
 
-    with ending.telling_later(), ExitStack() as files:
-        for name, path in job.outputs.items():
-            sinks[name] = files.enter_context(ending.sink(name, path))
-        batches: Iterable[Any] = stream.batches() if "output" in sinks else ((table, None) for table in stream)
-        with ThreadPoolExecutor(1) as writer:
-            under_way: deque[Future[None]] = deque()
-            for batch in ending.clustered(batches, stream):
-                if len(under_way) == _UNDER_WAY:
-                    under_way.popleft().result()
-                under_way.append(writer.submit(put, *batch))
-                job.work.at(stream.counters.hits_out, f"clustering {job.name}: {stream.counters.clusters:,} clusters")
-            for written in under_way:
-                written.result()
-        ending.finish()
+    try:
+        with ExitStack() as files:
+            for name, path in job.outputs.items():
+                sinks[name] = files.enter_context(ending.sink(name, path))
+            batches: Iterable[Any] = stream.batches() if "output" in sinks else ((table, None) for table in stream)
+            with ThreadPoolExecutor(1) as writer:
+                under_way: deque[Future[None]] = deque()
+                for batch in ending.clustered(batches, stream):
+                    if len(under_way) == _UNDER_WAY:
+                        under_way.popleft().result()
+                    under_way.append(writer.submit(put, *batch))
+                    job.work.at(
+                        stream.counters.hits_out, f"clustering {job.name}: {stream.counters.clusters:,} clusters"
+                    )
+                for written in under_way:
+                    written.result()
+            ending.finish()
+    except (Exception, KeyboardInterrupt) as error:
+        ending.fail(error)  # of a readout it is raised when the summary is shown
     job.stages |= stream.seconds
     done = stream.counters
     job.summary = {"hits": done.hits_in, "hits_out": done.hits_out, "clusters": done.clusters}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -93,9 +92,13 @@ def hca(
 
     The two nearest clusters are merged until there is one; distances follow the shapes of clusters.
     """
+    import numpy as np
+
     from daskclust.accessor._hca import cut_of
     from daskclust.core.hierarchy import is_monotone
     from daskclust.hca.estimator import MahalanobisHCA
+    from daskclust.hca.plan import cost_of_points
+    from daskclust.io import write_cells
     from daskclust.io.cytometry.rows import prepared_in_words
 
     others = [] if assignments is None else [assignments]
@@ -111,7 +114,12 @@ def hca(
     asked, column = _apriori(apriori)
     opened = partial(_open, assignments=assignments, reading=file.reading | {"apriori": column})
     if run.dry_run:
-        estimate(job, opened, _cost_of(asked), chunks, _ABOUT)
+        trees = asked if isinstance(asked, int) else 1  # as many as apriori clusters are to be made
+
+        def cost(n: int, cells: xr.Dataset | None) -> Cost:
+            return cost_of_points(np.full(trees, n // trees), 10 if cells is None else cells.sizes["channel"])
+
+        estimate(job, opened, cost, chunks, _ABOUT)
         return
     with job.started():
         cells = job.read(opened, chunks, _ABOUT)
@@ -133,7 +141,8 @@ def hca(
         if has_cut:
             job.summary |= {"clusters": int(label.max(initial=-1)) + 1, "noise": int((label < 0).sum())}
             job.none("clusters", lambda: _why(Z, cut))
-        job.write("output", lambda target: _write_labels(result, label, target))
+        is_bare = job.outputs.get("output", path).suffix == ".npy"
+        job.write("output", lambda target: _save(label, target) if is_bare else write_cells(_labelled(result), target))
         job.table(lambda: _table(result, job.summary["clusters"]))
         job.write("merges_output", lambda target: _write_tree(result, target, cells.attrs))
     prints = not job.outputs and not run.as_json
@@ -154,20 +163,6 @@ def _why(Z: np.ndarray[Any, Any], cut: dict[str, Any]) -> str:
 
     largest = np.bincount(clusters_of(Z, **{**cut, "min_size": 1})).max()
     return f"min-size {cut['min_size']:g} exceeds the largest cluster of the cut, {largest} cells"
-
-
-def _cost_of(apriori: Any) -> Callable[[int, xr.Dataset | None], Cost]:
-    """Return what gives the cost of a cell: of one tree, or of as many as apriori clusters are to be made."""
-
-    def cost(n: int, cells: xr.Dataset | None) -> Cost:
-        import numpy as np
-
-        from daskclust.hca.plan import cost_of_points
-
-        parts = apriori if isinstance(apriori, int) else 1
-        return cost_of_points(np.full(parts, n // parts), 10 if cells is None else cells.sizes["channel"])
-
-    return cost
 
 
 def _apriori(text: str | None) -> tuple[Any, str | None]:
@@ -211,15 +206,6 @@ def _write_tree(result: xr.Dataset, path: Path, about: dict[Any, Any]) -> None:
     attrs = {**about, **result["linkage"].attrs, "hca": result.attrs["hca"]}
     del attrs["long_name"]
     write_points(xr.Dataset({name: ("merge", values) for name, values in columns.items()}, attrs=attrs), path)
-
-
-def _write_labels(result: xr.Dataset, label: np.ndarray[Any, Any], path: Path) -> None:
-    from daskclust.io import write_cells
-
-    if path.suffix == ".npy":
-        _save(label, path)
-    else:
-        write_cells(_labelled(result), path)
 
 
 def _labelled(result: xr.Dataset) -> xr.Dataset:

@@ -54,7 +54,7 @@ def sets(tmp_path_factory):
     folder, rng = tmp_path_factory.mktemp("sets"), np.random.default_rng(0)
     hits = datasets.hgcal_event(20, n_noise=1000, rng=0).drop_vars("truth")
     n = hits.sizes["hit"]
-    hits = hits.assign(u=("hit", rng.uniform(-30, 30, n)), cut=("hit", rng.uniform(0.1, 2, n)))
+    hits = hits.assign(u=("hit", rng.uniform(-30, 30, n), {"units": "cm"}), cut=("hit", rng.uniform(0.1, 2, n)))
     io.write_hits(hits, folder / "clue.parquet")
     box = datasets.cosmology_box(1500, rng=0).drop_vars("halo")
     for name in ("dbscan", "fof"):
