@@ -119,7 +119,7 @@ def samples(tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["", "clue", "events", "dbscan", "fof", "hca", "explore", "info", "help"])
 def test_every_example_runs(command, samples, tmp_path, monkeypatch, scheduler, name):
-    """On files of these names; not where a GPU or a readout is needed. Tests of demo, bench and warm run theirs."""
+    """On files of these names; not where a GPU or a readout is needed. Tests of demo and warm run theirs."""
     shutil.copytree(samples, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     server = SimpleNamespace(port=1, start=lambda: None, stop=lambda: None, show=None, io_loop=Mock())
