@@ -41,12 +41,9 @@ def show(summary: dict[str, Any], as_json: bool, title: str, to: Console = conso
     if as_json:
         emit(summary)
     elif not quiet:
-        facts = {}
-        for name, value in summary.items():
-            if name not in ("seconds_compiling", *_LINES):
-                facts[name] = value
-            elif name == "seconds_compiling" and value:
-                facts["compiling"] = f"{value:.1f} s, once"
+        facts = {name: value for name, value in summary.items() if name not in ("seconds_compiling", *_LINES)}
+        if compiling := summary.get("seconds_compiling"):
+            facts["compiling"] = f"{compiling:.1f} s, once"
         to.print(facts_table(title, facts))
         for name in _LINES:
             if name in summary:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from contextlib import suppress
 from importlib import resources
 from typing import Annotated, Any, Literal
 
@@ -59,17 +60,9 @@ def _option(name: str, kind: str, words: str, required: tuple[str, ...]) -> insp
     return inspect.Parameter(name, kinds, default=default, annotation=Annotated[type_, option])
 
 
-def number_of(text: str) -> int | float | None:
-    """Return a whole number, or another one, None for other texts."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return None
-
-
 def number_or_text(text: str) -> int | float | str:
-    """Return the number that a text is, or the text."""
-    number = number_of(text)
-    return text if number is None else number
+    """Return the number that a text is, whole or not, or the text."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text

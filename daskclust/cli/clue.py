@@ -9,8 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from daskclust.cli._estimate import estimate
 from daskclust.cli._job import Job, Running
-from daskclust.cli._options import Chunks, Naming, Outputs, clustering, file_argument, names, reading, running, words_of
-from daskclust.cli._parameters import ParametersOf
+from daskclust.cli._options import (
+    Chunks,
+    Naming,
+    Outputs,
+    clustering,
+    file_argument,
+    names,
+    pairs_of,
+    reading,
+    running,
+    words_of,
+)
+from daskclust.cli._parameters import ParametersOf, number_or_text
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -51,7 +62,9 @@ def clue(
         dict[str, Any],
         ParametersOf("clue:CLUE", "dc", "rhoc", "delta_c", "delta_o", "kernel", "neighbor_weight"),
     ],
-    wrap: Annotated[list[str] | None, clustering("Period of an axis, phi=6.283; repeatable.", default="open")] = None,
+    wrap: Annotated[
+        list[str] | None, clustering("Period of an axis, phi=6.283; repeatable.", metavar="TEXT", default="open")
+    ] = None,
     coordinates: Annotated[str | None, reading("Columns of the axes, e.g. eta,phi; 1 to 4.", default="x,y")] = None,
     file: Naming,
     outputs: Outputs,
@@ -72,7 +85,8 @@ def clue(
 
     job = Job("CLUE", "hits", path, run, outputs)
     axes = names(coordinates)
-    periods = dict(map(_period, wrap or [])) or None
+    sides = pairs_of("--wrap", ",".join(wrap) if wrap else None, "phi=6.283185307")
+    periods: Any = {axis: number_or_text(side) for axis, side in sides.items()} if sides else None
     by_number(periods, axes or ("x", "y"))  # refused before anything is read
     naming = file.naming(rhoc=given["rhoc"], coordinates=axes)
     if run.dry_run:
@@ -105,11 +119,3 @@ def _why(result: xr.Dataset, rhoc: float | str) -> str:
     if isinstance(rhoc, str):
         return f"no density reaches that of its hit in the column {rhoc}; the largest density is {largest:.6g}"
     return f"rhoc {rhoc:g} exceeds the largest density, {largest:.6g}"
-
-
-def _period(text: str) -> tuple[str, float]:
-    axis, _, period = text.partition("=")
-    try:
-        return axis.strip(), float(period)
-    except ValueError:
-        raise ValueError(f"--wrap must be AXIS=PERIOD, e.g. phi=6.283185307, got {text!r}") from None

@@ -21,7 +21,7 @@ from daskclust.cli._options import (
     words_of,
     writing,
 )
-from daskclust.cli._parameters import ParametersOf, number_of, number_or_text
+from daskclust.cli._parameters import ParametersOf, number_or_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -167,7 +167,7 @@ def _why(Z: np.ndarray[Any, Any], cut: dict[str, Any]) -> str:
 
 def _apriori(text: str | None) -> tuple[Any, str | None]:
     """Return apriori clusters as the accessor takes them, and the column that is read as ``apriori``."""
-    number = number_of(text or "")
+    number = number_or_text(text or "")
     if text in ("none", "kmeans") or isinstance(number, int):
         return {"none": None, "kmeans": "kmeans"}.get(text or "", number), None
     return ..., text

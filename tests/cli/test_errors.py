@@ -118,7 +118,8 @@ ERRORS = [
     ("CLUE --columns a=x,a=y", "--columns names 'a' twice", "--columns:"),
     ("CLUE --units x=mm,q=m", "--units names 'q'", "it has 'x', 'y', 'layer', 'energy'"),
     ("CLUE --wrap z=2", "--wrap names the axis 'z'", "['x', 'y']"),
-    ("CLUE --wrap phi", "--wrap must be AXIS=PERIOD", "--wrap:"),
+    ("CLUE --wrap x=big", "--wrap must be a number, got 'big'", "--wrap: Period"),
+    ("CLUE --wrap phi", "--wrap must be pairs such as phi=6.28", "--wrap:"),
     ("dbscan hits.csv --eps 0", "--eps must be finite and positive, got 0", "--eps: Largest"),
     ("FOF --boxsize -1.0", "--boxsize must be finite and positive, got -1.0", "--boxsize: Period of"),
     ("FOF --boxsize 9,none,9", "--boxsize must be one number or one for each of the 2 axes of X, got [9", "--boxsize:"),
@@ -177,7 +178,7 @@ ERRORS = [
     # where it runs
     ("FOF --memory-limit 1GB", "--memory-limit 1GB is for workers that are started here", "give --workers"),
     ("CLUE --wait 2h", "--wait 2h is for workers of a --scheduler", "leave it out"),
-    ("CLUE --workers 1 --memory-limit 4XB", "--memory-limit must be an amount of memory", "--memory-limit: Memory of"),
+    ("CLUE --workers 1 --memory-limit 4XB", "--memory-limit must be an amount of memory", "--memory-limit: Of each"),
     ("CLUE --scheduler tcp://127.0.0.1:9", "no scheduler answers at 'tcp://127.0.0.1:9'", "`dask scheduler` starts"),
     *((f"EVENTS --follow {here}", "in this process", "leave --") for here in ("--workers 2", "--scheduler h")),
     ("FOF --cuda", "no GPU can be used here: no GPU was found", "it needs NVIDIA's driver"),
