@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from daskclust.cli._console import console, show, tell
-from daskclust.cli._options import WRITABLE, Json, Outputs, Quiet, check_outputs, running
+from daskclust.cli._options import WRITABLE, Json, Quiet, check_outputs, running, writing
 from daskclust.cli._progress import Work, progress
 from daskclust.core.data.files import naming
 from daskclust.core.device.machine_code.compiling import Clock
@@ -29,10 +29,14 @@ _SHOWN = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".fcs")  # what the explore
 _SHOWN_POINTS = (*_SHOWN, ".h5", ".hdf5", ".npz", ".npy", ".zarr", ".root", ".arborx", ".tpx3", ".t3pa")  # and others
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Running:
-    """Options of every command that clusters: where it does, and what it shows."""
+    """Options of every command that clusters: what it writes, where it clusters, and what it shows."""
 
+    output: Annotated[
+        Path | None, writing("Points with labels: .parquet, .csv, .h5, .npz or .zarr.", "--output", "-o")
+    ] = None
+    table: Annotated[Path | None, writing("Clusters, a row each, in the same formats.")] = None
     workers: Annotated[int, running("Processes of a Dask cluster; 0: this process, on all cores.", min=0)] = 0
     cuda: Annotated[bool, running("Cluster on an NVIDIA GPU, or one for each worker.", "--cuda")] = False
     scheduler: Annotated[str | None, running("A Dask scheduler that runs: tcp://host:8786.", metavar="ADDRESS")] = None
@@ -117,13 +121,13 @@ class Job:
         unit: str,
         source: str | Path,
         run: Running,
-        outputs: Outputs,
         suffixes: Sequence[str] = WRITABLE,
         others: Sequence[Path] = (),  # that are read, too
     ) -> None:
         self.title, self.unit, self.source, self.run = f"{title}: {source}", unit, source, run
         self.name = str(source).rpartition("/")[2]
-        self.outputs: dict[str, Path] = {name: path for name, path in vars(outputs).items() if path is not None}
+        found = {name: getattr(run, name, None) for name in _OPTIONS}
+        self.outputs: dict[str, Path] = {name: path for name, path in found.items() if path is not None}
         check_outputs([source, *others], {_OPTIONS[name]: path for name, path in self.outputs.items()}, suffixes)
         self.summary: dict[str, Any] = {}
         self.stages: dict[str, float] = {}

@@ -211,16 +211,6 @@ class Cells:
 WRITABLE = (".parquet", ".pq", ".csv", ".h5", ".hdf5", ".npz", ".zarr")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outputs:
-    """Options of what is written."""
-
-    output: Annotated[
-        Path | None, writing("Points with labels: .parquet, .csv, .h5, .npz or .zarr.", "--output", "-o")
-    ] = None
-    table: Annotated[Path | None, writing("Clusters, a row each, in the same formats.")] = None
-
-
 def check_outputs(
     sources: Sequence[str | Path], outputs: Mapping[str, Path | None], suffixes: Sequence[str] = WRITABLE
 ) -> None:

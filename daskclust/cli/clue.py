@@ -12,7 +12,6 @@ from daskclust.cli._job import Job, Running
 from daskclust.cli._options import (
     Chunks,
     Naming,
-    Outputs,
     clustering,
     file_argument,
     names,
@@ -67,7 +66,6 @@ def clue(
     ] = None,
     coordinates: Annotated[str | None, reading("Columns of the axes, e.g. eta,phi; 1 to 4.", default="x,y")] = None,
     file: Naming,
-    outputs: Outputs,
     partition: Annotated[
         Literal["auto", "layers", "space", "chunks"], running("How --workers divide the hits; chunks: as they come.")
     ] = "auto",
@@ -83,7 +81,7 @@ def clue(
     from daskclust.io import read_hits
     from daskclust.properties import cluster_table
 
-    job = Job("CLUE", "hits", path, run, outputs)
+    job = Job("CLUE", "hits", path, run)
     axes = names(coordinates)
     sides = pairs_of("--wrap", ",".join(wrap) if wrap else None, "phi=6.283185307")
     periods: Any = {axis: number_or_text(side) for axis, side in sides.items()} if sides else None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from daskclust.cli._estimate import estimate
 from daskclust.cli._job import Job, Running
-from daskclust.cli._options import Naming, Outputs, clustering, words_of
+from daskclust.cli._options import Naming, clustering, words_of
 from daskclust.cli._parameters import ParametersOf
 from daskclust.cli._pixels import ROUND, Ending, Pixels, check_columns, windows
 from daskclust.core.data.files import naming
@@ -62,7 +62,6 @@ def events(
     ],
     where: Annotated[str | None, clustering('Keep clusters for which this holds: "size > 3".', default="all")] = None,
     pixels: Pixels,
-    outputs: Outputs,
     run: Running,
 ) -> None:
     """Build clusters of pixel hits from a Timepix detector.
@@ -73,7 +72,7 @@ def events(
     from daskclust.events.estimator import EventBuilder
     from daskclust.events.plan import EventPlan
 
-    job = Job("Events", "hits", pixels.source, run, outputs)
+    job = Job("Events", "hits", pixels.source, run)
     pixels.check(run, where)
     builder = EventBuilder(**given)
     builder._plan()  # refused before anything starts

@@ -13,7 +13,6 @@ from daskclust.cli._job import Job, Running
 from daskclust.cli._options import (
     WRITABLE,
     Cells,
-    Outputs,
     clustering,
     file_argument,
     in_chunks,
@@ -60,8 +59,8 @@ Examples
 
 
 @dataclass(frozen=True, kw_only=True)
-class Written(Outputs):
-    """Options of what is written."""
+class RunningHca(Running):
+    """Options of where a command clusters, and what it writes and shows; its tree, too."""
 
     merges_output: Annotated[Path | None, writing("The tree, a row each merge; also .npy.", "--merges")] = None
 
@@ -84,9 +83,8 @@ def hca(
     ] = "1",
     file: Cells,
     assignments: Annotated[Path | None, reading("Apriori clusters of gmhclust.", default="none")] = None,
-    outputs: Written,
     chunks: Annotated[int | None, in_chunks("100 000")] = None,
-    run: Running,
+    run: RunningHca,
 ) -> None:
     """Cluster cells hierarchically by Mahalanobis distances (MHCA).
 
@@ -102,7 +100,7 @@ def hca(
     from daskclust.io.cytometry.rows import prepared_in_words
 
     others = [] if assignments is None else [assignments]
-    job = Job("Mahalanobis HCA", "cells", path, run, outputs, _WRITABLE, others)
+    job = Job("Mahalanobis HCA", "cells", path, run, _WRITABLE, others)
     if assignments is not None and apriori is not None:
         raise ValueError(f"got --assignments {assignments} and --apriori {apriori}; give one of them")
     has_cut = n_clusters is not None or height is not None

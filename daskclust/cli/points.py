@@ -14,7 +14,6 @@ from daskclust.cli._options import (
     Box,
     Chunks,
     Naming,
-    Outputs,
     box_of,
     clustering,
     file_argument,
@@ -107,7 +106,6 @@ def dbscan(
     weight: Annotated[str | None, clustering("Column of weights.", default="1 for each point")] = None,
     coordinates: Axes = None,
     file: Reading,
-    outputs: Outputs,
     chunks: Chunks = None,
     run: Running,
 ) -> None:
@@ -118,7 +116,7 @@ def dbscan(
     from daskclust.core.data.checks import check_positive
     from daskclust.dbscan.plan import DbscanPlan
 
-    job = Job("DBSCAN", "points", path, run, outputs)
+    job = Job("DBSCAN", "points", path, run)
     check_positive("eps", given["eps"])  # refused before any work
     axes = names(coordinates)
     parameters: dict[str, Any] = {**given, "boxsize": box_of(boxsize), "coordinates": axes, "weight": weight}
@@ -177,7 +175,6 @@ def fof(
     given: Annotated[dict[str, Any], ParametersOf("dbscan:FriendsOfFriends", "min_members")],
     boxsize: Box = None,
     file: Reading,
-    outputs: Outputs,
     chunks: Chunks = None,
     run: Running,
 ) -> None:
@@ -189,7 +186,7 @@ def fof(
     from daskclust.dbscan.plan import DbscanPlan
     from daskclust.properties import halo_table
 
-    job = Job("Friends-of-friends", "particles", path, run, outputs)
+    job = Job("Friends-of-friends", "particles", path, run)
     if (b is None) == (linking_length is None):
         raise ValueError(f"got --b {b} and --linking-length {linking_length}; give one of them")
     check_positive(*(("--b", b) if linking_length is None else ("--linking-length", linking_length)))
