@@ -101,7 +101,8 @@ class _Manual:
     def __init__(self, *args: Any, help: str | None = None, epilog: str | None = None, **options: Any) -> None:
         paragraphs = re.sub(r"(?<!\n)\n(?!\n)", " ", help or "")  # a line each: the terminal's width breaks them
         super().__init__(*args, help=paragraphs, **options)  # type: ignore[call-arg]
-        self.manual = sections(epilog or "")
+        parts = re.split(r"^(?=\S)", (epilog or "").strip(), flags=re.MULTILINE)  # titles begin a line
+        self.manual = {title: text.rstrip() for title, _, text in (part.partition("\n") for part in parts if part)}
         self._shows_all = True
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -138,22 +139,11 @@ class ManualGroup(_Manual, TyperGroup):
     """The program, with its manual."""
 
 
-def sections(manual: str) -> dict[str, str]:
-    """Return the texts of a manual by their titles, which begin a line; the texts are indented."""
-    parts = re.split(r"^(?=\S)", manual.strip(), flags=re.MULTILINE)
-    return {title: text.rstrip() for title, _, text in (part.partition("\n") for part in parts if part)}
-
-
-def rows(text: str) -> list[tuple[str, str]]:
-    """Return what a section says on each name: rows are indented by two, and go on in lines that are by more."""
-    found = re.findall(r"^  (\S.*?)  +(.*(?:\n {3,}.*)*)", text, flags=re.MULTILINE)
-    return [(name, " ".join(words.split())) for name, words in found]
-
-
 def _grid(text: str) -> Table:
+    """Return a section as a table: names are indented by two, and their words go on in lines that are by more."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold cyan", max_width=26)
     table.add_column()
-    for name, words in rows(text):
-        table.add_row(escape(name), escape(words))
+    for name, words in re.findall(r"^  (\S.*?)  +(.*(?:\n {3,}.*)*)", text, flags=re.MULTILINE):
+        table.add_row(escape(name), escape(" ".join(words.split())))
     return table

@@ -66,11 +66,11 @@ def clue(
     ] = None,
     coordinates: Annotated[str | None, reading("Columns of the axes, e.g. eta,phi; 1 to 4.", default="x,y")] = None,
     file: Naming,
+    run: Running,
     partition: Annotated[
         Literal["auto", "layers", "space", "chunks"], running("How --workers divide the hits; chunks: as they come.")
     ] = "auto",
     chunks: Chunks = None,
-    run: Running,
 ) -> None:
     """Cluster calorimeter hits with CLUE.
 

@@ -83,8 +83,8 @@ def hca(
     ] = "1",
     file: Cells,
     assignments: Annotated[Path | None, reading("Apriori clusters of gmhclust.", default="none")] = None,
-    chunks: Annotated[int | None, in_chunks("100 000")] = None,
     run: RunningHca,
+    chunks: Annotated[int | None, in_chunks("100 000")] = None,
 ) -> None:
     """Cluster cells hierarchically by Mahalanobis distances (MHCA).
 

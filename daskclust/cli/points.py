@@ -106,8 +106,8 @@ def dbscan(
     weight: Annotated[str | None, clustering("Column of weights.", default="1 for each point")] = None,
     coordinates: Axes = None,
     file: Reading,
-    chunks: Chunks = None,
     run: Running,
+    chunks: Chunks = None,
 ) -> None:
     """Cluster points with DBSCAN.
 
@@ -175,8 +175,8 @@ def fof(
     given: Annotated[dict[str, Any], ParametersOf("dbscan:FriendsOfFriends", "min_members")],
     boxsize: Box = None,
     file: Reading,
-    chunks: Chunks = None,
     run: Running,
+    chunks: Chunks = None,
 ) -> None:
     """Find halos: friends-of-friends groups of particles.
 
