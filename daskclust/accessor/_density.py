@@ -40,7 +40,7 @@ def length_of(linking_length: float | None, b: float | None, points: Points, box
     if d > len(_AXES) or len(sides) != d or None in sides:
         raise ValueError(
             f"b={b!r} is a fraction of the mean separation, which needs a finite box, got boxsize={box!r} of "
-            f"{', '.join(map(str, points.axes))}: give boxsize=, the side of the box (or one for each axis), "
+            f"{', '.join(map(str, points.axes))}; give boxsize=, the side of the box (or one for each axis), "
             "or a linking_length"
         )
     if n == 0:  # no separation, and nothing to link

@@ -50,9 +50,7 @@ def apriori_of(ds: xr.Dataset, apriori: Any, dim: Hashable) -> tuple[Any, Any]:
 def cut_of(n_clusters: int | None, height: float | None, min_size: int | float, n: int) -> dict[str, Any]:
     """Return how the hierarchy of n cells is cut, checked before it is there."""
     if n_clusters is not None and height is not None:
-        raise ValueError(
-            f"give n_clusters or height, and not both; got n_clusters={n_clusters!r} and height={height!r}"
-        )
+        raise ValueError(f"got n_clusters={n_clusters!r} and height={height!r}; give one of them")
     tree.least_size(min_size, n)
     size = {"min_size": plain_number(min_size)}
     if height is not None:

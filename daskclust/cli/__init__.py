@@ -17,7 +17,7 @@ _MANUAL = """
 Exit codes
   0         done
   1         an error, told in two lines on standard error: what, and what to do
-  2         a command line that cannot be understood: an unknown command, option or choice, a missing value
+  2         a command line that cannot be understood
   130, 143  interrupted by Ctrl-C (SIGINT), stopped by SIGTERM
   141       the reader of a pipe, such as head, has stopped reading
 
@@ -33,13 +33,10 @@ Examples
   daskclust demo
   # cluster your own hits
   daskclust clue hits.csv --dc 1.3 --rhoc 5 -o labelled.parquet
-  # any of them on four Dask workers, for a script
+  # any of them on four Dask workers, for a script; on the workers of a cluster that runs; on a GPU
   daskclust fof snapshot.hdf5 --b 0.2 --workers 4 --json
-  # on the workers of a cluster that runs, or on a GPU
   daskclust clue hits.parquet --dc 2 --rhoc 0.3 --scheduler tcp://host:8786 -o labelled.parquet
   daskclust clue hits.parquet --dc 2 --rhoc 0.3 --cuda -o labelled.parquet
-  # all about one command
-  daskclust help clue
   # complete commands, options and choices with the Tab key
   daskclust --install-completion
 """
@@ -58,20 +55,20 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for panel, command, manual, cls in (
-    ("Cluster", clue.clue, clue.MANUAL, ManualCommand),
-    ("Cluster", events.events, events.MANUAL, events.Events),
-    ("Cluster", points.dbscan, points.DBSCAN, points.Dbscan),
-    ("Cluster", points.fof, points.FOF, points.Fof),
-    ("Cluster", hca.hca, hca.MANUAL, hca.Hca),
-    ("Look", tools.explore, tools.EXPLORE, ManualCommand),
-    ("Look", tools.demo, tools.DEMO, ManualCommand),
-    ("Tools", tools.info, tools.INFO, ManualCommand),
-    ("Tools", tools.warm, tools.WARM, ManualCommand),
-    ("Tools", tools.manual, tools.HELP, ManualCommand),
+for panel, command, manual in (
+    ("Cluster", clue.clue, clue.MANUAL),
+    ("Cluster", events.events, events.MANUAL),
+    ("Cluster", points.dbscan, points.DBSCAN),
+    ("Cluster", points.fof, points.FOF),
+    ("Cluster", hca.hca, hca.MANUAL),
+    ("Look", tools.explore, tools.EXPLORE),
+    ("Look", tools.demo, tools.DEMO),
+    ("Tools", tools.info, tools.INFO),
+    ("Tools", tools.warm, tools.WARM),
+    ("Tools", tools.manual, tools.HELP),
 ):
     name = "help" if command is tools.manual else None
-    app.command(name, cls=cls, epilog=manual, rich_help_panel=panel)(with_groups(command))
+    app.command(name, cls=ManualCommand, epilog=manual, rich_help_panel=panel)(with_groups(command))
 
 
 @app.callback(invoke_without_command=True)

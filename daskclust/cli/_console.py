@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from rich.console import Console
 from rich.markup import escape
@@ -41,12 +41,9 @@ def show(summary: dict[str, Any], as_json: bool, title: str, to: Console = conso
     if as_json:
         emit(summary)
     elif not quiet:
-        facts = {}
-        for name, value in summary.items():
-            if name not in ("seconds_compiling", *_LINES):
-                facts[name] = value
-            elif name == "seconds_compiling" and value:
-                facts["compiling"] = f"{value:.1f} s, once"
+        facts = {name: value for name, value in summary.items() if name not in ("seconds_compiling", *_LINES)}
+        if compiling := summary.get("seconds_compiling"):
+            facts["compiling"] = f"{compiling:.1f} s, once"
         to.print(facts_table(title, facts))
         for name in _LINES:
             if name in summary:
@@ -104,7 +101,8 @@ class _Manual:
     def __init__(self, *args: Any, help: str | None = None, epilog: str | None = None, **options: Any) -> None:
         paragraphs = re.sub(r"(?<!\n)\n(?!\n)", " ", help or "")  # a line each: the terminal's width breaks them
         super().__init__(*args, help=paragraphs, **options)  # type: ignore[call-arg]
-        self.manual = sections(epilog or "")
+        parts = re.split(r"^(?=\S)", (epilog or "").strip(), flags=re.MULTILINE)  # titles begin a line
+        self.manual = {title: text.rstrip() for title, _, text in (part.partition("\n") for part in parts if part)}
         self._shows_all = True
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -134,63 +132,18 @@ class _Manual:
 
 
 class ManualCommand(_Manual, TyperCommand):
-    """A command with a manual, which may have earlier names of its parameters, too."""
-
-    former: ClassVar[dict[str, str]] = {}
-    """The parameter for each earlier name, in the order of those that were positional."""
-
-    def make_parser(self, ctx: Any) -> Any:
-        """Return a parser that knows earlier names, which no help has."""
-        parser: Any = super().make_parser(ctx)
-        of_name = {each.name: each for each in self.params}
-        options = {former: name for former, name in self.former.items() if former.startswith("-")}
-        words = {former: name for former, name in self.former.items() if former not in options}
-        for former, name in options.items():
-            parser.add_option(of_name[name], [former], former)
-        parse = parser.parse_args
-
-        def parse_args(args: list[str]) -> tuple[dict[str, Any], list[str], list[Any]]:
-            given, rest, order = parse(args)
-            found = {former: given.pop(former) for former in options if former in given}
-            found |= dict(zip(words, rest, strict=False))
-            for former, value in found.items():
-                option = of_name[self.former[former]]
-                now = next((each for each in option.opts if each.startswith("--")), option.name)
-                if given.setdefault(option.name, value) is not value and not ctx.resilient_parsing:
-                    raise ValueError(
-                        f"got {former} {value} and {now} {given[option.name]}, which mean the same; give {now} alone"
-                    )
-            return given, rest[len(words) :], order
-
-        parser.parse_args = parse_args
-        return parser
-
-
-def with_former(names: dict[str, str]) -> type[ManualCommand]:
-    """Return the class of a command that knows earlier names: ``{"EPS": "eps", "--hits": "output"}``."""
-    return type("ManualCommand", (ManualCommand,), {"former": names})
+    """A command with its manual."""
 
 
 class ManualGroup(_Manual, TyperGroup):
     """The program, with its manual."""
 
 
-def sections(manual: str) -> dict[str, str]:
-    """Return the texts of a manual by their titles, which begin a line; the texts are indented."""
-    parts = re.split(r"^(?=\S)", manual.strip(), flags=re.MULTILINE)
-    return {title: text.rstrip() for title, _, text in (part.partition("\n") for part in parts if part)}
-
-
-def rows(text: str) -> list[tuple[str, str]]:
-    """Return what a section says on each name: rows are indented by two, and go on in lines that are by more."""
-    found = re.findall(r"^  (\S.*?)  +(.*(?:\n {3,}.*)*)", text, flags=re.MULTILINE)
-    return [(name, " ".join(words.split())) for name, words in found]
-
-
 def _grid(text: str) -> Table:
+    """Return a section as a table: names are indented by two, and their words go on in lines that are by more."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold cyan", max_width=26)
     table.add_column()
-    for name, words in rows(text):
-        table.add_row(escape(name), escape(words))
+    for name, words in re.findall(r"^  (\S.*?)  +(.*(?:\n {3,}.*)*)", text, flags=re.MULTILINE):
+        table.add_row(escape(name), escape(" ".join(words.split())))
     return table

@@ -10,7 +10,10 @@ import errno
 import os
 import re
 import signal
+import threading
 import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,23 +29,11 @@ _USAGE: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ 
 
 _LONGEST = 4000  # characters of a message
 _TEMPORARY = re.compile(r"\.([^/]+)\.[0-9a-f]{32}\.tmp$")
-_VERBS = "give|choose|name|add|use|write|remove|delete|correct|convert|call|it is cut"
-_KEYWORD = re.compile(r"(?<![\w.\[])([a-z_]+)=(\{[^}]*\}|\[[^\]]*\]|'[^']*'|\w[\w.]*|)")
-_PHRASES = (
-    (r" as a mapping \{name in the file: name of the variable\}", " NAME=x,NAME=y"),
-    (r"\bn_workers\b", "--workers"),
-    (r"name (it|the unit of each|the right one) in (its |their )?attrs(\['units'\])?", "give units with --units"),
-    (r", e\.g\. X\[np\.isfinite\(X\)\.all\(axis=1\)\]", ""),
-    (r"X contains (\S+)( \(inf\))?: X\[(\d+), (\d+)\] = \S+", r"\1 in coordinate \4 of point \3, both counted from 0"),
+# Parameters in messages: where one is said to be something, has a value, or an underscore, which no plain word has.
+_VALUE = r"\{[^}]*\}|\[[^\]]*\]|'[^']*'|\w[\w.]*|"
+_PARAMETER = re.compile(
+    rf"(?<![\w.'\[-])(?:^([a-z_]+)(?:\[\d+\])?(?= (?:must|names|is) )|([a-z_]+)=({_VALUE})|([a-z]+_[a-z_]+)\b)"
 )
-"""What is said in Python, and what that is on the command line."""
-_OF_FILES = (
-    (r"is empty \(0 bytes\)|has no data", "give a file with points; was it written to its end?"),
-    (r"cannot be read as|is not a UTF-|is damaged|signature|no layout of",
-     "is it complete, and does its extension tell its format?"),
-    (r", line \d+", "correct that line, or leave it out"),
-)  # fmt: skip
-"""What to do where a message on a file does not say so."""
 _ELSEWHERE = "ask its owner, or choose another place: `ls -ld` tells whose it is"
 _AGAIN = "outputs that were not complete are not there; run it again to make them"
 _FULL = "free some (`df -h` and `quota` tell how much is left), or write to another disk"
@@ -64,6 +55,20 @@ _OF_SYSTEM = {
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 """Those that end a program, beside SIGINT."""
+
+
+@contextmanager
+def handling(handler: Callable[[int, Any], None], *more: int) -> Iterator[None]:
+    """Call a handler at these signals, and some more; those that are ignored, as SIGHUP below nohup, still are."""
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():  # signals are not for others
+        heeded = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+        before = {number: signal.signal(number, handler) for number in (*heeded, *more)}
+    try:
+        yield
+    finally:
+        for number, handler_before in before.items():
+            signal.signal(number, handler_before or signal.SIG_DFL)
 
 
 class Terminated(KeyboardInterrupt):
@@ -106,14 +111,10 @@ def trouble(error: BaseException, command: Any) -> Trouble | None:
         return None
     if isinstance(error, OSError) and error.errno is not None:
         return Trouble(kind, *_of_system(error))
-    names = _names_of(command)
-    what, hint = (_in_options(text, names) for text in _split(error))
+    what, hint = (in_options(text, command) for text in _split(error))
     if not hint and isinstance(error, FileNotFoundError):
         hint = _near(what)
-    if re.search("has no column '", what) and hint.startswith("it has "):
-        hint += "; in --columns NAME=x the name in the file comes first"
-    of_file = (do for mark, do in _OF_FILES if re.search(mark, what))
-    return Trouble(kind, what, hint or _option_named(what, command) or next(of_file, manual))
+    return Trouble(kind, what, hint or _about(what.partition(" ")[0], command) or manual)
 
 
 def fault(error: BaseException) -> Trouble:
@@ -128,7 +129,7 @@ def fault(error: BaseException) -> Trouble:
 def note(text: str, command: Any) -> str:
     """Return a remark of the package on the user's data, with the names of options."""
     text = re.sub(r"\bdisorder=([\d.e+]+)", lambda found: f"--disorder {float(found[1]) / 1e3:.7g}", text)  # ns, us
-    return _in_options(" ".join(text.split()), _names_of(command))
+    return in_options(" ".join(text.split()), command)
 
 
 # ------------------------------------------------------------------------------------------------ usage, and the system
@@ -162,18 +163,14 @@ def _lower(text: str) -> str:
 
 
 def _split(error: BaseException) -> tuple[str, str]:
-    """Return what a message says, and what it says to do: behind the last semicolon, or behind what is to install."""
+    """Return what a message says, and what it says to do: behind its last semicolon that is not within brackets."""
     text = _one_line(error) or type(error).__name__
     if isinstance(error, ImportError) and ": pip install" in text:
         what, _, hint = text.partition(": ")
         return what, hint
-    ends = [text[: found.start()] for found in re.finditer("; ", text)]
-    ends = [what for what in ends if what.count("(") == what.count(")")]  # not within brackets
-    ends = ends or [text[: found.start()] for found in re.finditer(rf"[:,] (?=({_VERBS}) )", text)]
-    if not ends:
-        return text, ""
-    hint = text[len(ends[-1]) + 2 :]
-    return ends[-1], re.sub("^known: ", "use one of ", hint)
+    ends = [found.start() for found in re.finditer("; ", text)]
+    ends = [end for end in ends if text.count("(", 0, end) == text.count(")", 0, end)]
+    return (text[: ends[-1]], text[ends[-1] + 2 :].replace("known: ", "use one of ")) if ends else (text, "")
 
 
 def _name_of(parameter: Any) -> str:
@@ -181,47 +178,46 @@ def _name_of(parameter: Any) -> str:
     return (name or parameter.name.upper()).strip("[]")
 
 
-def _names_of(command: Any) -> dict[str, str]:
-    """Return parameters of a command, as Python has them, with the names on the command line."""
-    return {parameter.name: _name_of(parameter) for parameter in (command.params if command else ())}
-
-
-def _in_options(text: str, names: dict[str, str]) -> str:
-    for python, ours in _PHRASES:
-        text = re.sub(python, ours, text)
-    begin = re.match(r"([a-z_]+)(?= (must|names|is) )", text)
-    if begin and begin[1] in names:
-        text = names[begin[1]] + text[begin.end() :]
+def in_options(text: str, command: Any) -> str:
+    """Return a message with the options of a command for its parameters: ``min_hits=3`` is ``--min-hits 3``."""
+    names = {parameter.name: _name_of(parameter) for parameter in (command.params if command else ())}
+    if "units" in names:
+        text = re.sub(r"\bin (its |their )?attrs(\['units'\])?", "with --units", text)
 
     def option(found: re.Match[str]) -> str:
-        name, value = found.groups()
-        if name not in names:
+        first, name, value, long = found.groups()
+        option = names.get(first or name or long)
+        if option is None:
             return found[0]
-        if value == "False" and names[name].startswith("--"):
-            return f"--no-{names[name][2:]}"
-        return names[name] if value in ("", "True") else f"{names[name]} {_value(value)}"
+        if value == "False" and option.startswith("--"):
+            return f"--no-{option[2:]}"
+        return option if value in (None, "", "True") else f"{option} {_value(value)}"
 
-    text = _KEYWORD.sub(option, text)
-    long = "|".join(name for name in names if "_" in name)
-    return re.sub(rf"(?<![\w'-])({long})(?![\w'])", lambda found: names[found[1]], text) if long else text
+    return _PARAMETER.sub(option, text)
 
 
 def _value(text: str) -> str:
+    """Return a value of Python's as an option takes it."""
     if text.startswith("{"):
         pairs = re.findall(r"'([^']*)': (?:'([^']*)'|None)", text)
         return ",".join(f"{theirs.replace('its name', 'NAME')}={ours}" for theirs, ours in pairs) or "NAME=..."
-    if text.startswith("[") and "'" in text:
-        return "NAME,NAME,..."
-    return text.strip("'[]").replace(", ", ",").replace("None", "none")
+    return re.sub(r"['\[\]]", "", text).replace(", ", ",").replace("None", "none")
 
 
-def _option_named(what: str, command: Any) -> str:
-    word = what.partition(" ")[0]
-    parameters = command.params if command else ()
-    return next((f"{word}: {each.help}" for each in parameters if word in (*each.opts, _name_of(each))), "")
+def _about(word: str, command: Any) -> str:
+    """Return what to do about an option or a file with which a message begins; nothing for other words."""
+    for parameter in command.params if command else ():
+        if word in (*parameter.opts, _name_of(parameter)):
+            return f"{word}: {parameter.help}"
+    return (
+        "correct the file: is it complete, and does its extension tell its format?"
+        if os.path.isfile(word.rstrip(",:"))
+        else ""
+    )
 
 
 def _near(what: str) -> str:
+    """Return which files have nearly the name of one that is not there."""
     path = Path(re.sub(r"^(no such (file|folder): |there is no (file|folder) )", "", what))
     folder = path.parent
     if not folder.is_dir():

@@ -21,11 +21,6 @@ _HEAD = 1 << 16  # bytes of a text that tell the length of its lines
 _WORD = 8  # bytes of a .tpx3 file for a hit
 _NOT_TOLD = (".npz", ".root")  # how many points they have shows when they are read
 
-KEYS = """
-  number_is, chunks, points_per_chunk    with --dry-run: how the number of points is known; of chunks; of one chunk
-  bytes_per_point, memory_bytes    with --dry-run: at the peak, of a point and of a process
-  seconds_estimated, basis         with --dry-run: time to cluster, s, and what that is based on"""
-
 
 def estimate(
     job: Job,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from daskclust.cli._console import console, show, tell
-from daskclust.cli._options import WRITABLE, Json, Quiet, check_outputs, running
+from daskclust.cli._options import WRITABLE, Json, Quiet, check_outputs, running, writing
 from daskclust.cli._progress import Work, progress
 from daskclust.core.device.machine_code.compiling import Clock
 from daskclust.io.replacing import naming
@@ -23,31 +23,26 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_OPTIONS = {"output": "-o", "table": "--table", "merges_output": "--merges"}
 _STAGES = "starting", "reading", "clustering", "table", "writing"
 _SHOWN = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".fcs")  # what the explorer reads of cells
 _SHOWN_POINTS = (*_SHOWN, ".h5", ".hdf5", ".npz", ".npy", ".zarr", ".root", ".arborx", ".tpx3", ".t3pa")  # and others
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Running:
-    """Options of every command that clusters: where it does, and what it shows."""
+    """Options of every command that clusters: what it writes, where it clusters, and what it shows."""
 
+    output: Annotated[
+        Path | None, writing("Points with labels: .parquet, .csv, .h5, .npz or .zarr.", "--output", "-o")
+    ] = None
+    table: Annotated[Path | None, writing("Clusters, a row each, in the same formats.")] = None
     workers: Annotated[int, running("Processes of a Dask cluster; 0: this process, on all cores.", min=0)] = 0
     cuda: Annotated[bool, running("Cluster on an NVIDIA GPU, or one for each worker.", "--cuda")] = False
-    scheduler: Annotated[
-        str | None,
-        running("A Dask scheduler that runs, e.g. tcp://host:8786; its workers must see the files.", metavar="ADDRESS"),
-    ] = None
-    wait: Annotated[
-        str | None, running("Time for a first worker of the --scheduler to come: 90s, 2h.", default="1 minute")
-    ] = None
-    memory_limit: Annotated[
-        str | None,
-        running("Memory of each of the --workers: 4GB, or a fraction of the machine's.", default="all, divided"),
-    ] = None
-    dry_run: Annotated[
-        bool, running("Tell points, chunks, memory and time of the work, and do none of it.", "--dry-run")
-    ] = False
+    scheduler: Annotated[str | None, running("A Dask scheduler that runs: tcp://host:8786.", metavar="ADDRESS")] = None
+    wait: Annotated[str | None, running("Time for its first worker to come: 90s, 2h.", default="1 minute")] = None
+    memory_limit: Annotated[str | None, running("Of each worker: 4GB, or a fraction.", default="all, divided")] = None
+    dry_run: Annotated[bool, running("Tell points, memory and time, and do nothing.", "--dry-run")] = False
     verbose: Annotated[bool, running("Add to the summary the seconds of each stage.", "--verbose", "-v")] = False
     as_json: Json = False
     quiet: Quiet = False
@@ -126,12 +121,14 @@ class Job:
         unit: str,
         source: str | Path,
         run: Running,
-        outputs: dict[str, Path | None],  # by option
         suffixes: Sequence[str] = WRITABLE,
+        others: Sequence[Path] = (),  # that are read, too
     ) -> None:
-        check_outputs([source], outputs, suffixes)
         self.title, self.unit, self.source, self.run = f"{title}: {source}", unit, source, run
         self.name = str(source).rpartition("/")[2]
+        found = {name: getattr(run, name, None) for name in _OPTIONS}
+        self.outputs: dict[str, Path] = {name: path for name, path in found.items() if path is not None}
+        check_outputs([source, *others], {_OPTIONS[name]: path for name, path in self.outputs.items()}, suffixes)
         self.summary: dict[str, Any] = {}
         self.stages: dict[str, float] = {}
         self._clock = Clock()
@@ -145,8 +142,8 @@ class Job:
             yield
             if self.run.workers:
                 self.work.begin("stopping workers")
-        times = {"seconds": self._clock.seconds, "seconds_compiling": self._clock.compiling}
-        self.summary |= {name: round(time, 3) for name, time in times.items()}
+        self.summary["seconds"] = round(self._clock.seconds, 3)
+        self.summary["seconds_compiling"] = round(self._clock.compiling, 3)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -174,44 +171,56 @@ class Job:
     def cluster(
         self, points: xr.Dataset, system: str, parameters: dict[str, Any], wanted: list[str] | None = None
     ) -> xr.Dataset:
-        """Return points with the results of a method of ``ds.clust``, or the `wanted` ones alone, in host memory.
+        """Return points with the results of a method of ``ds.clust``, in host memory.
 
-        On workers results stay there, and what was read is not kept, but read again when it is written: it may be
-        larger than their memory.
+        Where nothing is written, only the `wanted` results are kept. On workers results stay there, and what was read
+        is not kept, but read again when it is written: it may be larger than their memory.
         """
         from daskclust.accessor import ClustAccessor
         from daskclust.io import to_device
 
         n = next(size for name, size in points.sizes.items() if name != "channel")
+        name, on_workers = f"clustering {n:,} {self.unit}", self.run.is_on_dask
+        if not on_workers:
+            self.work.begin(name)
         with self.stage("clustering"):
-            with self._step(f"clustering {n:,} {self.unit}", (n, self.unit)):
+            with self.work.tasks(name, (n, self.unit)) if on_workers else nullcontext():
                 given = to_device(points, "cuda") if self.run.cuda else points
                 found: xr.Dataset = getattr(ClustAccessor(given), system)(**parameters)
-                found = found if wanted is None else found[wanted]
+                found = found if wanted is None or self.outputs else found[wanted]
                 found = to_device(found, "cpu") if self.run.cuda else found
-            if not self.run.is_on_dask:
+            if not on_workers:
                 return found.compute(scheduler="synchronous")  # chunk after chunk: one fills a GPU
             again = {column: points[column] for column in found.data_vars if column in points.data_vars}
             done = self.work.compute(found.drop_vars(list(again)), f"clustering {self.name}", (n, self.unit))
             return found.assign({**again, **done.data_vars})
 
-    def table(self, make: Callable[[], xr.Dataset]) -> xr.Dataset:
+    def made(self, make: Callable[[], xr.Dataset]) -> xr.Dataset:
         """Return a table of clusters, computed: in memory, or on workers, where it stays."""
         with self.stage("table"):
             table = make()
             size = table.sizes["cluster"], "clusters"
             return self.work.compute(table, f"table of {self.name}", size) if table.chunks else table
 
-    def save(self, data: xr.Dataset, path: Path | None) -> None:
-        """Write points or a table, if it is asked for."""
+    def table(self, make: Callable[[], xr.Dataset]) -> xr.Dataset | None:
+        """Make, write and return the table of clusters, if it is asked for."""
+        if "table" not in self.outputs:
+            return None
+        table = self.made(make)
+        self.save("table", table)
+        return table
+
+    def save(self, name: str, data: xr.Dataset) -> None:
+        """Write points or a table as an output, if it is asked for."""
         from daskclust.io.growing import write_points
 
-        self.write(path, lambda target: write_points(data, target))
+        self.write(name, lambda path: write_points(data, path))
 
-    def write(self, path: Path | None, write: Callable[[Path], None]) -> None:
+    def write(self, name: str, write: Callable[[Path], None]) -> None:
         """Write an output, if it is asked for."""
-        if path is None:
+        if name not in self.outputs:
             return
+        path = self.outputs[name]
         with ExitStack() as step:
             if self.run.is_on_dask and path.suffix == ".zarr":  # workers write its chunks; other files this process
                 step.enter_context(self.work.tasks(f"writing {path.name}"))
@@ -220,27 +229,6 @@ class Job:
             with self.stage("writing"), naming(path):
                 write(path)
 
-    @contextmanager
-    def _step(self, name: str, points: tuple[int, str] | None = None) -> Iterator[None]:
-        """Show a step, on workers with its tasks."""
-        if self.run.is_on_dask:
-            with self.work.tasks(name, points):
-                yield
-        else:
-            self.work.begin(name)
-            yield
-
-    def show(self, to: Console = console, **files: Path | None) -> None:
-        """Show the summary, with the files that were written."""
-        self._to = to
-        if self.run.verbose:
-            stages = [stage for stage in _STAGES if stage in self.stages]
-            self.summary |= {f"seconds_{stage}": round(self.stages[stage], 3) for stage in stages}
-            rate = self.summary[self.unit] / max(self.summary["seconds"], 1e-3)
-            self.summary[f"{self.unit}_per_second"] = round(rate)
-        self.summary |= {name: str(path) for name, path in files.items() if path is not None}
-        show(self.summary, self.run.as_json, self.title, to, quiet=self.run.quiet)
-
     def none(self, clusters: str, why: Callable[[], str]) -> None:
         """Say in the summary why there are no clusters, where there are none."""
         if not self.summary[clusters]:
@@ -248,13 +236,25 @@ class Job:
             with self.stage("clustering"):
                 self.summary["reason"] = f"0 {clusters}: {why() if n else f'{self.name} has no {self.unit}'}"
 
-    def next(self, output: Path | None, system: str, *options: str, reading: Sequence[str] | None = ()) -> None:
+    def show(self, to: Console = console, *, with_outputs: bool = True) -> None:
+        """Show the summary, by default with the files that were written."""
+        self._to = to
+        if self.run.verbose:
+            stages = [stage for stage in _STAGES if stage in self.stages]
+            self.summary |= {f"seconds_{stage}": round(self.stages[stage], 3) for stage in stages}
+            rate = self.summary[self.unit] / max(self.summary["seconds"], 1e-3)
+            self.summary[f"{self.unit}_per_second"] = round(rate)
+        if with_outputs:
+            self.summary |= {name: str(path) for name, path in self.outputs.items()}
+        show(self.summary, self.run.as_json, self.title, to, quiet=self.run.quiet)
+
+    def next(self, system: str, *options: str, reading: Sequence[str] | None = ()) -> None:
         """Say with which command to go on: what shows the output, or the source with the options to read it.
 
         Without options to read it, the explorer would show other points of the source.
         """
         known = _SHOWN if system == "hca" else _SHOWN_POINTS
-        sources = [(output, ()), (None if reading is None else Path(self.source), reading or ())]
+        sources = [(self.outputs.get("output"), ()), (None if reading is None else Path(self.source), reading or ())]
         found = ((path, how) for path, how in sources if path is not None and path.suffix in known and path.exists())
         path, how = next(found, (None, ()))
         if path is not None and not self.run.as_json and not self.run.quiet:

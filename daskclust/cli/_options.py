@@ -5,14 +5,17 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial, wraps
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
+from typer.models import OptionInfo
 
 from daskclust.cli._console import RUNNING
+from daskclust.cli._parameters import ParametersOf
 from daskclust.io.replacing import check_replaced, clash, place_of
 
 
@@ -23,36 +26,20 @@ def option(panel: str, help: str, *names: str, default: str | bool = True, **mor
     return typer.Option(*names, help=help, rich_help_panel=panel, show_default=default, **more)
 
 
-# Panels of the help, in this order. Choices are in the help text: as metavar they would fill the page.
+# Panels of the help, in this order.
 clustering, reading = partial(option, "Clustering"), partial(option, "Reading")
 writing, running = partial(option, "Output"), partial(option, RUNNING)
 
-Columns = Annotated[
-    str | None,
-    reading(
-        "PosX=x,E=energy: what columns are; NAME= leaves one out.",
-        default="by name",
-    ),
-]
+
+def file_argument(help: str) -> Any:
+    """Return the argument for the file that a command reads."""
+    return typer.Argument(metavar="FILE", help=help)
 
 
 Box = Annotated[str | None, clustering("Period of all axes, or of each: 9,9,none.", default="the file's, or open")]
-
-
-def box_of(text: str | None) -> Any:
-    """Return the period of all axes or of each, None for open ones, ... for that of the file."""
-    if text is None:
-        return ...
-    from daskclust.core.data.checks import check_positive
-
-    try:
-        sides = [None if side.strip().lower() == "none" else float(side) for side in text.split(",")]
-    except ValueError:
-        raise ValueError(f"--boxsize must be a number, or one for each axis, or none, got {text!r}") from None
-    for side in sides:
-        if side is not None:
-            check_positive("--boxsize", side)
-    return sides[0] if len(sides) == 1 else sides
+Axes = Annotated[str | None, reading("Columns of the axes, e.g. eta,phi.", default="x,y,z, those there are")]
+Json = Annotated[bool, running("Print the summary as one JSON document, and nothing else.", "--json")]
+Quiet = Annotated[bool, running("Show neither progress nor a summary.", "--quiet", "-q")]
 
 
 def in_chunks(about: str) -> Any:
@@ -64,6 +51,7 @@ def in_chunks(about: str) -> Any:
 Chunks = Annotated[int | None, in_chunks("a million")]
 
 
+# --------------------------------------------------------------------------------------------------- groups of options
 def _show_manual(context: typer.Context, value: bool) -> None:
     if value and not context.resilient_parsing:
         command: Any = context.command
@@ -77,28 +65,44 @@ def help_all(panel: str | None) -> Any:
     return typer.Option("--help-all", is_eager=True, callback=_show_manual, help=words, rich_help_panel=panel)
 
 
-Json = Annotated[bool, running("Print the summary as one JSON document, and nothing else.", "--json")]
-Quiet = Annotated[bool, running("Show neither progress nor a summary.", "--quiet", "-q")]
+def _with_choices(parameter: inspect.Parameter) -> inspect.Parameter:
+    """Return a parameter whose choices are in its help: as metavar they would fill the page."""
+    type_, info = get_args(parameter.annotation) or (None, None)
+    kinds = [each for each in (type_, *get_args(type_)) if get_origin(each) is Literal]
+    if not kinds or not isinstance(info, OptionInfo):
+        return parameter
+    info = copy(info)
+    info.help = f"{(info.help or '').rstrip('.')}: {', '.join(get_args(kinds[0]))}."
+    info.metavar = "NAME"
+    return parameter.replace(annotation=Annotated[type_, info])
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Let each parameter of a command that is a dataclass be options: its fields, one by one; add --help-all."""
-    kinds: dict[str, Any] = {name: kind for name, kind in get_type_hints(command).items() if is_dataclass(kind)}
-    parameters: list[inspect.Parameter] = []
-    groups: dict[str, dict[str, inspect.Parameter]] = {}
-    for name, parameter in _parameters_of(command).items():
-        groups[name] = _parameters_of(kinds[name]) if name in kinds else {name: parameter}
-        parameters += groups[name].values()
+    """Let parameters of a command be several options: the fields of a dataclass, or `ParametersOf`; add --help-all."""
     manual = Annotated[bool, help_all(RUNNING)]
-    parameters.append(inspect.Parameter("help_all", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=manual))
+    options = [inspect.Parameter("help_all", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=manual)]
+    groups: dict[str, tuple[Callable[..., Any], list[str]]] = {}
+    own: list[inspect.Parameter] = []
+    for name, parameter in _parameters_of(command).items():
+        kind = parameter.annotation
+        if is_dataclass(kind):
+            make: Any = kind
+            found = _parameters_of(make)
+        elif get_origin(kind) is Annotated and isinstance(kind.__metadata__[0], ParametersOf):
+            make, found = dict, kind.__metadata__[0].options
+        else:
+            own.append(parameter)
+            continue
+        groups[name] = make, list(found)
+        own += found.values()
 
     @wraps(command)
     def call(*, help_all: bool, **given: Any) -> None:
-        for name, kind in kinds.items():
-            given[name] = kind(**{each: given.pop(each) for each in groups[name]})
+        for name, (make, members) in groups.items():
+            given[name] = make(**{each: given.pop(each) for each in members})
         command(**given)
 
-    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__signature__ = inspect.Signature([_with_choices(each) for each in own + options])  # type: ignore[attr-defined]
     return call
 
 
@@ -108,54 +112,44 @@ def _parameters_of(called: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     return {name: each.replace(kind=kind, annotation=hints[name]) for name, each in given}
 
 
-def number_of(text: str) -> int | float | None:
-    """Return a whole number, or another one, None for other texts."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return None
+def words_of(options: Any, group: Any) -> list[str]:
+    """Return the options of a group as they are given on a command line, without those that have their default."""
+    words: list[str] = []
+    for each in fields(group):
+        value, name = getattr(options, each.name), each.name.replace("_", "-")
+        if isinstance(value, bool) and value != each.default:
+            words.append(f"--{name}" if value else f"--no-{name}")
+        elif value != each.default:
+            words += [f"--{name}", str(value)]
+    return words
 
 
+# -------------------------------------------------------------------------------------------------------------- reading
 def names(text: str | None) -> list[str] | None:
     """Return the names in ``x, y``."""
     return None if text is None else [name.strip() for name in text.split(",")]
 
 
-def columns_of(text: str | None) -> Any:
-    """Return what readers take as `columns`: names in order, or the variable for each column of the file."""
-    if text is None or "=" not in text:
-        return names(text)
-    return {theirs: ours or None for theirs, ours in _pairs("--columns", text, "PosX=x,PosY=y,note=").items()}
+def box_of(text: str | None) -> Any:
+    """Return the period of all axes or of each, None for open ones, ... for that of the file."""
+    if text is None:
+        return ...
+    from daskclust.core.data.checks import check_positive
+
+    try:
+        sides = [None if side.strip().lower() == "none" else float(side) for side in text.split(",")]
+    except ValueError:
+        raise ValueError(f"boxsize must be a number, or one for each axis, or none, got {text!r}") from None
+    for side in sides:
+        if side is not None:
+            check_positive("boxsize", side)
+    return sides[0] if len(sides) == 1 else sides
 
 
-@dataclass(frozen=True, kw_only=True)
-class Naming:
-    """Options of what the columns of a file are."""
-
-    columns: Columns = None
-    units: Annotated[
-        str | None,
-        reading("x=mm,energy=MeV: units, where the file tells none.", default="as --help-all says"),
-    ] = None
-
-    def naming(self, **needs: Any) -> dict[str, Any]:
-        """Return what readers take, and as `needs` the variables that options name: a name each, several or none."""
-        units = None if self.units is None else _pairs("--units", self.units, "x=mm,energy=MeV")
-        found = {"columns": columns_of(self.columns), "units": units}
-        given = {option: [value] if isinstance(value, str) else value for option, value in needs.items()}
-        named = {option: value for option, value in given.items() if isinstance(value, list)}
-        return found | ({"needs": named} if named else {})
-
-    @property
-    def words(self) -> list[str]:
-        """The options as they are given on a command line."""
-        given = {"--columns": self.columns, "--units": self.units}
-        return [word for option, value in given.items() if value is not None for word in (option, value)]
-
-
-def _pairs(option: str, text: str, example: str) -> dict[str, str]:
+def pairs_of(option: str, text: str | None, example: str) -> dict[str, str] | None:
+    """Return the values by name in ``a=x,b=y``; they may be empty where one of the example is."""
+    if text is None:
+        return None
     pairs: dict[str, str] = {}
     for pair in text.split(","):
         name, mark, value = (part.strip() for part in pair.partition("="))
@@ -168,63 +162,63 @@ def _pairs(option: str, text: str, example: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Naming:
+    """Options of what the columns of a file are."""
+
+    columns: Annotated[
+        str | None, reading("PosX=x,E=energy: what columns are; NAME= leaves one out.", default="by name")
+    ] = None
+    units: Annotated[
+        str | None, reading("x=mm,energy=MeV: units, where the file tells none.", default="as --help-all says")
+    ] = None
+
+    def naming(self, **needs: Any) -> dict[str, Any]:
+        """Return what readers take, and as `needs` the variables that options name: a name each, several or none."""
+        columns: Any = names(self.columns)
+        if self.columns is not None and "=" in self.columns:
+            pairs = pairs_of("--columns", self.columns, "PosX=x,PosY=y,note=") or {}
+            columns = {theirs: ours or None for theirs, ours in pairs.items()}
+        found = {"columns": columns, "units": pairs_of("--units", self.units, "x=mm,energy=MeV")}
+        given = {option: [value] if isinstance(value, str) else value for option, value in needs.items()}
+        named = {option: value for option, value in given.items() if isinstance(value, list)}
+        return found | ({"needs": named} if named else {})
+
+
+@dataclass(frozen=True, kw_only=True)
 class Cells:
     """Options of how a file of cells is read."""
 
     channels: Annotated[str | None, reading("Of cells: CD3,CD4 or CD*.", default="not time")] = None
-    transform: Annotated[
-        Literal["auto", "arcsinh", "none"], reading("Of cells: arcsinh, none, auto.", metavar="NAME")
-    ] = "auto"
+    transform: Annotated[Literal["auto", "arcsinh", "none"], reading("Of cells.")] = "auto"
     cofactor: Annotated[float | None, reading("Of arcsinh: 150; 5 for mass.", default="150")] = None
     compensate: Annotated[
         bool | None, reading("By the file's matrix.", "--compensate/--no-compensate", default="if it can be")
     ] = None
     data_set: Annotated[int | None, reading("Number in an FCS file.", default="only one", min=0)] = None
 
-    def _given(self) -> dict[str, Any]:
-        return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) != each.default}
-
     @property
     def reading(self) -> dict[str, Any]:
         """What readers take; a cofactor alone asks for arcsinh."""
-        found = self._given()
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        found = {each.name: given[each.name] for each in fields(self) if given[each.name] != each.default}
         if self.cofactor is not None and found.setdefault("transform", "arcsinh") == "none":
             raise ValueError("--cofactor is for --transform arcsinh; leave one of them out")
         found |= {"channels": names(self.channels)} if self.channels is not None else {}
         return found | ({"transform": None} if self.transform == "none" else {})
 
-    @property
-    def words(self) -> list[str]:
-        """The options as they are given on a command line."""
-        found: list[str] = []
-        for name, value in self._given().items():
-            option = name.replace("_", "-")
-            found += (
-                [f"--{option}", str(value)] if not isinstance(value, bool) else [f"--{'no-' * (not value)}{option}"]
-            )
-        return found
-
 
 # -------------------------------------------------------------------------------------------------------------- outputs
-WRITABLE = (".parquet", "(.pq)", ".csv", ".h5", "(.hdf5)", ".npz", ".zarr")
-_FORMATS = ".parquet, .csv, .h5, .npz or .zarr"
-
-Output = Annotated[Path | None, writing(f"Points with labels: {_FORMATS}.", "--output", "-o")]
-Table = Annotated[Path | None, writing("Clusters, a row each, in the same formats.", "--table")]
+WRITABLE = (".parquet", ".pq", ".csv", ".h5", ".hdf5", ".npz", ".zarr")
 
 
 def check_outputs(
     sources: Sequence[str | Path], outputs: Mapping[str, Path | None], suffixes: Sequence[str] = WRITABLE
 ) -> None:
-    """Refuse, before any work, outputs by option that are no files of a kind, the input, or one and the same.
-
-    A suffix in brackets may be used, too, and is not told of.
-    """
+    """Refuse, before any work, outputs by option that are no files of a kind, the input, or one and the same."""
     given = {option: path for option, path in outputs.items() if path is not None}
-    told = " or ".join(suffix for suffix in suffixes if not suffix.startswith("("))
     for option, path in given.items():
-        if path.suffix not in [suffix.strip("()") for suffix in suffixes]:
-            raise ValueError(f"{option} must be a {told} file, got {path}")
+        if path.suffix not in suffixes:
+            raise ValueError(f"{option} must be a file with one of {', '.join(suffixes)}, got {path}")
         place, _ = place_of(path)
         folder = place.parent if path.is_symlink() else path.parent
         if not folder.is_dir():

@@ -5,17 +5,15 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-import typer
-
 from daskclust.cli._console import READOUTS
-from daskclust.cli._errors import SIGNALS, Terminated
-from daskclust.cli._options import Naming, option, reading
+from daskclust.cli._errors import Terminated, handling
+from daskclust.cli._options import Naming, file_argument, option, reading
 from daskclust.io.files import PARQUET
 
 if TYPE_CHECKING:
@@ -39,10 +37,7 @@ _readout = partial(option, READOUTS)
 class Pixels(Naming):
     """Hits of a file, or of a readout that is followed, and options of how they are read."""
 
-    source: Annotated[
-        str,
-        typer.Argument(metavar="FILE", help="Pixel hits: .tpx3, .t3pa, .parquet, .csv ...; or tcp://"),
-    ]
+    source: Annotated[str, file_argument("Pixel hits: .tpx3, .t3pa, .parquet, .csv ...; or tcp://")]
     layout: Annotated[
         Literal["chips", "quad"] | None, reading("Chips apart, or side by side.", default="the file's, or chips")
     ] = None
@@ -50,17 +45,10 @@ class Pixels(Naming):
     tot_unit: Annotated[Literal["ns", "tick"], reading("Unit of tot in the calibration.")] = "ns"
     gap: Annotated[int, _readout("Pixels between the chips of a quad.", min=0)] = 0
     disorder: Annotated[float, _readout("How much earlier than one before it a hit may come, us.", min=0)] = 600.0
-    on_reset: Annotated[
-        Literal["continue", "restart"],
-        _readout("Where global time jumps: times continue, or restart there.", metavar="NAME"),
-    ] = "continue"
+    on_reset: Annotated[Literal["continue", "restart"], _readout("What times do where global time jumps.")] = "continue"
     trigger: Annotated[int | None, _readout("TDC channel, 1 or 2: gives times of flight, ns.", min=1, max=2)] = None
-    follow: Annotated[bool, _readout("Go on as the file grows, or read from tcp://; Ctrl-C ends it.", "--follow")] = (
-        False
-    )
-    idle: Annotated[
-        float | None, _readout("End --follow after so many seconds without data.", default="never", min=0)
-    ] = None
+    follow: Annotated[bool, _readout("Go on as the file grows, or read tcp://; Ctrl-C ends it.", "--follow")] = False
+    idle: Annotated[float | None, _readout("End after so many seconds without data.", default="never", min=0)] = None
     reconnect: Annotated[bool, _readout("Connect to tcp:// again where the connection is lost.", "--reconnect")] = False
 
     @property
@@ -68,44 +56,47 @@ class Pixels(Naming):
         """Whether the source has raw words, without coordinates of its own."""
         return self.follow or self.source.endswith(".tpx3")
 
-    def check(self, run: Running) -> None:
-        """Refuse options that do not go with each other, or with the kind of file."""
-        source, is_readout = self.source, self.source.startswith("tcp://")
+    def check(self, run: Running, where: str | None) -> None:
+        """Refuse, before any work, options that do not go with each other, or with the kind of file."""
+        source, is_readout, is_t3pa = self.source, self.source.startswith("tcp://"), self.source.endswith(".t3pa")
+        is_table = not (self.is_raw or is_t3pa)
         self.naming()  # raises where --columns or --units are no pairs NAME=VALUE
-        if self.layout == "quad" and source.endswith(".t3pa"):
-            raise ValueError(f"--layout quad is not for {source}, whose chips are apart; leave it out")
-        of_words = {"gap": self.gap, "on-reset": self.on_reset != "continue", "trigger": self.trigger}
-        of_tables = {"columns": self.columns is not None, "units": self.units is not None}
-        for name, is_given in (of_tables if self.is_raw or source.endswith(".t3pa") else of_words).items():
-            if is_given:
-                kind = "tables" if name in of_tables else "raw .tpx3 words"
-                raise ValueError(f"--{name} is for {kind}, got {source}; leave it out")
-        if is_readout and not self.follow:
-            raise ValueError(f"{source} is a running readout; add --follow")
-        if self.follow and run.dry_run:
-            raise ValueError("--dry-run needs a file with all its hits, got --follow; leave one of them out")
-        if self.follow and not is_readout and not source.endswith(".tpx3"):
-            raise ValueError(
-                f"--follow reads raw words, of a .tpx3 file or tcp://host:port, got {source}; leave --follow out"
-            )
-        elsewhere = {"--workers": run.workers > 0, "--scheduler": run.scheduler is not None}
-        for name, is_given in elsewhere.items():
-            if self.follow and is_given:
-                raise ValueError(f"--follow clusters in this process; leave {name} out")
-        if self.reconnect and not is_readout:
-            raise ValueError(f"--reconnect is for tcp://host:port, got {source}; leave it out")
-        if self.idle is not None and not self.follow:
-            raise ValueError(f"--idle is for --follow, got --idle {self.idle:g} without it; leave it out")
 
-    def check_where(self, expression: str) -> None:
-        """Refuse, before any work, an expression that no table of clusters of such a source could be asked."""
-        is_table = not (self.is_raw or self.source.endswith(".t3pa"))
-        energy = ["energy"] * (is_table or self.calibration is not None)
-        check_columns(
-            expression, ["x", "y", "toa", "tot", "chip", *energy, *["tof"] * (is_table or bool(self.trigger))]
+        def refuse(is_wrong: Any, message: str) -> None:
+            if is_wrong:
+                raise ValueError(message)
+
+        refuse(
+            self.layout == "quad" and is_t3pa,
+            f"--layout quad is not for {source}, whose chips are apart; leave it out",
         )
+        of_words: dict[str, Any] = {
+            "--gap": self.gap,
+            "--on-reset": self.on_reset != "continue",
+            "--trigger": self.trigger,
+        }
+        for name, value in of_words.items():
+            refuse(value and not self.is_raw, f"{name} is for raw .tpx3 words, got {source}; leave it out")
+        for name in ("columns", "units"):
+            refuse(getattr(self, name) and not is_table, f"--{name} is for tables, got {source}; leave it out")
+        refuse(is_readout and not self.follow, f"{source} is a running readout; add --follow")
+        refuse(self.reconnect and not is_readout, f"--reconnect is for tcp://host:port, got {source}; leave it out")
+        if not self.follow:
+            refuse(self.idle is not None, f"--idle {self.idle} is for --follow; leave it out, or add --follow")
+        else:
+            refuse(run.dry_run, "--dry-run needs a file with all its hits, got --follow; leave one of them out")
+            refuse(
+                not is_readout and not source.endswith(".tpx3"),
+                f"--follow reads raw words, of a .tpx3 file or tcp://host:port, got {source}; leave --follow out",
+            )
+            for name in ("workers", "scheduler"):
+                refuse(getattr(run, name), f"--follow clusters in this process; leave --{name} out")
+        if where is not None:  # no table of clusters of such a source could be asked
+            energy = ["energy"] * (is_table or self.calibration is not None)
+            tof = ["tof"] * (is_table or bool(self.trigger))
+            check_columns(where, ["x", "y", "toa", "tot", "chip", *energy, *tof])
 
-    def open_as_is(self, path: Path, chunks: int) -> xr.Dataset:
+    def open_as_is(self, path: Path, chunks: Any) -> xr.Dataset:
         """Return the hits of a table, lazy and in the order of the file."""
         from daskclust import io
 
@@ -117,13 +108,11 @@ class Pixels(Naming):
         from daskclust.io.rows import About
 
         source = self.source
-        options: dict[str, Any]
         if source.endswith(".t3pa"):
             return io.open_t3pa(source, chunks=ROUND)
         if not self.is_raw:
-            options = {"chunks": About(ROUND), "layout": self.layout, **self.naming()}
-            return _in_time(io.read_hits(source, field="timepix", **options))
-        options = {"layout": self.layout or "chips", "gap": self.gap, "on_reset": self.on_reset}
+            return _in_time(self.open_as_is(Path(source), About(ROUND)))
+        options: dict[str, Any] = {"layout": self.layout or "chips", "gap": self.gap, "on_reset": self.on_reset}
         options["disorder"] = 1e3 * self.disorder
         if not for_dask and self.trigger is None:
             from daskclust.io.timepix.tpx3.xarray import Tpx3Entrypoint
@@ -157,11 +146,10 @@ class Pixels(Naming):
 
         source = self.source
         layout: Literal["chips", "quad"] = self.layout or "chips"
-        options: dict[str, Any] = {"idle": self.idle, "stop": stop.is_set}
         if source.startswith("tcp://"):
-            items = sources.receive(source, reconnect=self.reconnect, **options)
+            items = sources.receive(source, reconnect=self.reconnect, idle=self.idle, stop=stop.is_set)
         else:
-            items = sources.follow(source, **options)
+            items = sources.follow(source, idle=self.idle, stop=stop.is_set)
         return EventStream(
             items,
             builder,
@@ -230,18 +218,9 @@ class Ending:
         self._signals: list[int] = []
         self._is_clustering = False
 
-    @contextmanager
-    def heeding(self) -> Iterator[None]:
-        """Heed signals; those that are ignored, as SIGHUP below nohup, still are."""
-        before: dict[int, Any] = {}
-        if threading.current_thread() is threading.main_thread():  # signals are not for others
-            heeded = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-            before = {number: signal.signal(number, self._heed) for number in {*heeded, signal.SIGINT}}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler or signal.SIG_DFL)
+    def heeding(self) -> AbstractContextManager[None]:
+        """Heed signals, Ctrl-C among them."""
+        return handling(self._heed, signal.SIGINT)
 
     def _heed(self, number: int, _: Any) -> None:
         self.stop.set()
@@ -288,14 +267,6 @@ class Ending:
         for sink in self.sinks.values():
             sink.attrs["ended_by"] = self._how
 
-    @contextmanager
-    def telling_later(self) -> Iterator[None]:
-        """Keep what is raised for `show`."""
-        try:
-            yield
-        except (Exception, KeyboardInterrupt) as error:
-            self.fail(error)
-
     def fail(self, error: BaseException) -> None:
         """End because of an error, the first one; of a file raise it."""
         if not self._keeps:
@@ -320,7 +291,7 @@ class Ending:
             job.summary |= {f"{name}_rows": sink.n_rows} | ({name: str(sink.kept)} if sink.kept else {})
         with suppress(*([] if error is None else [OSError])):  # of a terminal that is gone
             if error is None or not job.run.as_json:
-                job.show()
+                job.show(with_outputs=False)
         if error is not None:
             rows = [f"{sink.n_rows:,} rows in {sink.kept or sink.path}" for sink in self.sinks.values()]
             hint = f"kept of {job.summary['hits']:,} hits: {', '.join(rows) or 'the summary'}"

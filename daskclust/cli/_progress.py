@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,10 @@ class _Figures(ProgressColumn):
             parts.append(f"{_short(done, unit)}{'' if total is None else f'/{_short(total, unit)}'} {unit}")
         if unit and counted and elapsed:
             parts.append(f"{_short(counted / elapsed, unit)} {points or unit}/s")
-        left = elapsed / share - elapsed if share else _LONG
-        parts.append(_clock(elapsed) + (f", {_clock(max(left, 0))} left" if left < _LONG else ""))
+        left = max(elapsed / share - elapsed, 0) if share else _LONG
+        parts.append(str(timedelta(seconds=int(elapsed))))
+        if left < _LONG:
+            parts[-1] += f", {timedelta(seconds=int(left))} left"
         return Text(" ".join(parts), style="progress.data.speed")
 
 
@@ -87,8 +90,10 @@ class Work:
 
     def read(self, path: Path, *, is_lazy: bool = False) -> None:
         """Begin to read a file: bytes are counted, with those of the file as total, if all are read now."""
-        size = None if is_lazy or path.suffix in _UNMEASURED else _bytes_of(path)
-        self._count(f"reading {path.name}", "rchar", size, "" if path.suffix in _UNMEASURED else "MB")
+        is_measured = path.suffix not in _UNMEASURED
+        files = [] if is_lazy or not is_measured else path.rglob("*") if path.is_dir() else [path]
+        size = sum(file.stat().st_size for file in files if file.is_file()) or None
+        self._count(f"reading {path.name}", "rchar", size, "MB" if is_measured else "")
 
     def write(self, path: Path) -> None:
         """Begin to write a file: bytes are counted."""
@@ -152,13 +157,11 @@ def _in_place_of(bar: _Bar) -> compiling.Listener:
 
 def _in_one_line(console: Console, quiet: bool) -> compiling.Listener:
     """Return what says once that kernels are compiled, for logs and pipes."""
-    is_told = quiet
+    to_tell = [] if quiet else [COMPILING]
 
     def tell(_: compiling.Compiling) -> None:
-        nonlocal is_told
-        if not is_told:
-            is_told = True
-            console.print(COMPILING, highlight=False, soft_wrap=True)
+        while to_tell:
+            console.print(to_tell.pop(), highlight=False, soft_wrap=True)
 
     return tell
 
@@ -172,19 +175,7 @@ def _bytes_so_far(counter: str) -> int | None:
     return next((int(line.split()[1]) for line in lines if line.startswith(f"{counter}:")), None)
 
 
-def _bytes_of(path: Path) -> int | None:
-    """Return the size of a file, or of a folder's files together; None where readers tell what is wrong with it."""
-    files = path.rglob("*") if path.is_dir() else [path]
-    return sum(file.stat().st_size for file in files if file.is_file()) or None
-
-
 def _short(number: float, unit: str) -> str:
     if unit == "MB":
         return f"{number / 1e6:,.1f}"
     return f"{number / 1e6:.1f}M" if number >= 1e6 else f"{number:,.0f}"
-
-
-def _clock(seconds: float) -> str:
-    minutes, seconds = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

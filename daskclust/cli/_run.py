@@ -6,7 +6,6 @@ import logging
 import os
 import signal
 import sys
-import threading
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
@@ -17,7 +16,7 @@ import typer
 from rich.markup import escape
 
 from daskclust.cli._console import emit, errors
-from daskclust.cli._errors import SIGNALS, Terminated, Trouble, fault, note, trouble
+from daskclust.cli._errors import Terminated, Trouble, fault, handling, note, trouble
 
 _NAME = "daskclust"
 _COMPLETE = f"_{_NAME.upper()}_COMPLETE"
@@ -128,10 +127,6 @@ def _noting(command: Any) -> Iterator[None]:
 @contextmanager
 def _terminating() -> Iterator[None]:
     """Let SIGTERM and its like raise `Terminated`, so that files and workers are cleaned up as they are at Ctrl-C."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
     is_dropping, first = False, 0
 
     def end(number: int, _: Any) -> None:
@@ -152,12 +147,9 @@ def _terminating() -> Iterator[None]:
         else:
             unraisable(dropped)
 
-    heeded = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]  # as nohup has it
-    before = {number: signal.signal(number, end) for number in (*heeded, signal.SIGALRM)}
     unraisable, sys.unraisablehook = sys.unraisablehook, drop
     try:
-        yield
+        with handling(end, signal.SIGALRM):
+            yield
     finally:
         sys.unraisablehook = unraisable
-        for number, handler in before.items():
-            signal.signal(number, handler or signal.SIG_DFL)

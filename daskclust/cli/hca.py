@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
-from daskclust.cli._console import console, errors, table_of, with_former
-from daskclust.cli._estimate import KEYS, estimate
+from daskclust.cli._console import console, errors, table_of
+from daskclust.cli._estimate import estimate
 from daskclust.cli._job import Job, Running
 from daskclust.cli._options import (
     WRITABLE,
     Cells,
-    Output,
-    Table,
-    check_outputs,
     clustering,
+    file_argument,
     in_chunks,
-    number_of,
     reading,
+    words_of,
     writing,
 )
+from daskclust.cli._parameters import ParametersOf, number_or_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import numpy as np
     import xarray as xr
     from rich.console import Console
@@ -35,41 +31,24 @@ if TYPE_CHECKING:
 
 _WRITABLE = (*WRITABLE, ".npy")
 _NOT_GMHC = (".csv", ".tsv", ".parquet", ".pq", ".fcs")
-Hca = with_former({"THRESHOLD": "threshold", "ASGNS": "assignments", "--labels-out": "output"})
+_ABOUT = 100_000  # cells of a chunk
+_PARAMETERS = ("threshold", "rule", "distance", "normalize", "noise_label")
 _ROWS = 10  # of a table
 _LARGE = 0.01  # fraction of all cells that makes a cluster of the top large
 _PIECE = 1 << 7  # merges printed at a time: Python takes a larger write that its reader breaks off for a whole one
 
-MANUAL = f"""
+MANUAL = """
 Reads
   FILE            FCS, Parquet, CSV or text: a row for each cell, a column for each channel; or a file of gmhclust
-  channels        numbers of one scale. --transform auto: arcsinh(value / --cofactor) of FCS files, and others as they
-                  are. FCS files are compensated by their own matrix, with --compensate also an error where it cannot be
-                  used. Their time and scatter are not clustered, unless --channels names them
-  apriori         optional column, whole number: an apriori cluster; --apriori takes another
-  --assignments   the same for a file of gmhclust, a number for each cell
+  channels        numbers of one scale: FCS files are compensated and arcsinh(value / --cofactor) is taken, others are
+                  as they are. Time and scatter of FCS are not clustered, unless --channels names them
+  apriori         optional column of apriori clusters, whole numbers; of gmhclust --assignments has them
 
 Writes
-  standard output    where no file is written, without --json: a line for each merge, as gmhclust has it: the ids of the
-                     two clusters, and their distance. Cells are 0 to n - 1, merges follow. The summary is on standard
-                     error
-  -o              the cells in their order with all channels of FILE that were used, and label: the cluster, from 0;
-                  noise -1. .npy: labels alone
-  --table         a row for each cluster: cluster (the label), size, and of each channel the mean, _rms, _min, _max
-  --merges        a row for each merge: id1, id2, height (distance; no unit), size (cells), is_apriori (whether it is
-                  within an apriori cluster); .npy: SciPy's linkage
-
-Keys of --json
-  cells, merges, merges_within_apriori_clusters    their numbers
-  threshold, rule, distance      as they were given
-  channels       of FCS files: what was done to them, and which are not clustered
-  is_monotone, largest_height    whether no merge is below one before it; height of the highest
-  clusters, noise                of the cut, where there is one
-  seconds, seconds_compiling    time without compiling kernels, and that of compiling, s
-  seconds_starting, seconds_reading, seconds_clustering, seconds_table, seconds_writing    with --verbose, s
-  cells_per_second               with --verbose: cells by seconds
-  output, table, merges_output   files that were written
-  reason                         why the cut has no clusters, where it has none{KEYS}
+  standard output    where no file is written: a line for each merge, as gmhclust has it: two ids, their distance
+  -o              the cells in their order, the channels that were used, and label (noise -1). .npy: labels alone
+  --table         a row for each cluster (label): size, and of each channel the mean, _rms, _min, _max
+  --merges        a row for each merge: id1, id2, height, size, is_apriori (within an apriori cluster); .npy: SciPy's
 
 Examples
   # eight populations of at least 30 cells
@@ -79,103 +58,99 @@ Examples
 """
 
 
+@dataclass(frozen=True, kw_only=True)
+class RunningHca(Running):
+    """Options of where a command clusters, and what it writes and shows; its tree, too."""
+
+    merges_output: Annotated[Path | None, writing("The tree, a row each merge; also .npy.", "--merges")] = None
+
+
 def hca(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="Cells: .fcs, .parquet, .csv, or a file of gmhclust.")],
+    path: Annotated[Path, file_argument("Cells: .fcs, .parquet, .csv, or a file of gmhclust.")],
     *,
-    threshold: Annotated[str, clustering("Cells from which on shapes count in full: 100; or 0.5 of all.")],
-    rule: Annotated[
-        Literal["thesis", "mahal", "mahal0", "euclid", "euclid_mahal"],
-        clustering("thesis, mahal, mahal0, euclid, euclid_mahal: small clusters.", metavar="NAME"),
-    ] = "thesis",
-    distance: Annotated[
-        Literal["centroid", "full"],
-        clustering("centroid, or full: mean of all members.", metavar="NAME"),
-    ] = "centroid",
-    normalize: Annotated[bool, clustering("Shapes keep determinant 1.", "--normalize")] = False,
+    given: Annotated[
+        dict[str, Any],
+        ParametersOf("hca:MahalanobisHCA", *_PARAMETERS, required=("threshold",)),
+    ],
     apriori: Annotated[
-        str | None,
-        clustering(
-            "A column with apriori clusters; a number or kmeans; none.",
-            default="column apriori",
-        ),
+        str | None, clustering("A column with apriori clusters; a number or kmeans; none.", default="column apriori")
     ] = None,
-    noise_label: Annotated[int, clustering("Label of cells that are in no apriori cluster.")] = -1,
-    order: Annotated[
-        Literal["height", "groups"] | None,
-        clustering(
-            "height, or groups: one by one.",
-            default="by the file",
-            metavar="NAME",
-        ),
-    ] = None,
+    order: Annotated[Literal["height", "groups"] | None, clustering("Of merges.", default="by the file")] = None,
     n_clusters: Annotated[int | None, clustering("Cut the tree into so many clusters.", min=1)] = None,
     height: Annotated[float | None, clustering("Or cut it at a height.", min=0)] = None,
-    min_size: Annotated[str, clustering("Smaller ones are noise: cells, or a fraction.")] = "1",
+    min_size: Annotated[
+        str, clustering("Smaller ones are noise: cells, or a fraction.", parser=number_or_text, metavar="N")
+    ] = "1",
     file: Cells,
     assignments: Annotated[Path | None, reading("Apriori clusters of gmhclust.", default="none")] = None,
-    output: Output = None,
-    table: Table = None,
-    merges: Annotated[Path | None, writing("The tree, a row each merge; .npy too: SciPy's linkage.")] = None,
+    run: RunningHca,
     chunks: Annotated[int | None, in_chunks("100 000")] = None,
-    run: Running,
 ) -> None:
     """Cluster cells hierarchically by Mahalanobis distances (MHCA).
 
     The two nearest clusters are merged until there is one; distances follow the shapes of clusters.
     """
+    import numpy as np
+
+    from daskclust.accessor._hca import cut_of
+    from daskclust.core.hierarchy import is_monotone
     from daskclust.hca.estimator import MahalanobisHCA
+    from daskclust.hca.plan import cost_of_points
+    from daskclust.io import write_cells
     from daskclust.io.cytometry.rows import prepared_in_words
 
-    outputs = {"-o": output, "--table": table, "--merges": merges}
-    job = Job("Mahalanobis HCA", "cells", path, run, outputs, _WRITABLE)
-    if assignments is not None:
-        check_outputs([assignments], outputs, _WRITABLE)
-    needing = next((option for option in ("-o", "--table") if outputs[option] is not None), None)
-    cut, number = _cut(n_clusters, height, min_size, needing), number_of(threshold)
-    if number is None:
-        raise ValueError(f"--threshold must be a number of cells, or a fraction of them such as 0.5, got {threshold!r}")
-    parameters: dict[str, Any] = {
-        "threshold": number,
-        "rule": rule,
-        "distance": distance,
-        "normalize": normalize,
-        "order": order or "height",
-        "noise_label": noise_label,
-    }
-    MahalanobisHCA(**parameters)._plan(1)  # refused before any work
+    others = [] if assignments is None else [assignments]
+    job = Job("Mahalanobis HCA", "cells", path, run, _WRITABLE, others)
     if assignments is not None and apriori is not None:
         raise ValueError(f"got --assignments {assignments} and --apriori {apriori}; give one of them")
-    column = apriori if _apriori(apriori) is ... else None
+    has_cut = n_clusters is not None or height is not None
+    for name, option in (("output", "-o"), ("table", "--table")):
+        if name in job.outputs and not has_cut:
+            raise ValueError(f"{option} needs a cut of the tree; give --n-clusters or --height")
+    MahalanobisHCA(**given)._plan(1)  # refused before any work, as is a cut
+    cut_of(n_clusters, height, min_size, 1)  # type: ignore[arg-type]
+    asked, column = _apriori(apriori)
     opened = partial(_open, assignments=assignments, reading=file.reading | {"apriori": column})
     if run.dry_run:
-        estimate(job, opened, _cost_of(number_of(apriori or "")), chunks, 100_000)
+        trees = asked if isinstance(asked, int) else 1  # as many as apriori clusters are to be made
+
+        def cost(n: int, cells: xr.Dataset | None) -> Cost:
+            return cost_of_points(np.full(trees, n // trees), 10 if cells is None else cells.sizes["channel"])
+
+        estimate(job, opened, cost, chunks, _ABOUT)
         return
     with job.started():
-        cells = job.read(opened, chunks, 100_000)
-        if order is None and path.suffix.lower() not in _NOT_GMHC and "layout" in cells.attrs:
-            parameters["order"] = "groups"
-        parameters |= {**cut, "apriori": _apriori(apriori)}
-        result = job.cluster(cells, "hca", parameters, None if output or table else ["label", "linkage", "is_apriori"])
+        cells = job.read(opened, chunks, _ABOUT)
+        is_gmhc = path.suffix.lower() not in _NOT_GMHC and "layout" in cells.attrs
+        cut = {"n_clusters": n_clusters, "height": height, "min_size": min_size}
+        how = {"order": order or ("groups" if is_gmhc else "height"), "apriori": asked, **cut}
+        result = job.cluster(cells, "hca", given | how, ["label", "linkage", "is_apriori"])
         Z, label = result["linkage"].values, result["label"].values
-        job.summary = _summary(result, Z)
+        job.summary = {
+            "cells": int(result["label"].size),
+            **{name: result["linkage"].attrs[name] for name in ("threshold", "rule", "distance")},
+            "merges": len(Z),
+            "merges_within_apriori_clusters": int(result["is_apriori"].sum()),
+            "is_monotone": is_monotone(Z),
+            "largest_height": float(Z[:, 2].max(initial=0.0)),
+        }
         if told := prepared_in_words(cells.attrs):
             job.summary["channels"] = told
-        if "n_clusters" in cut or "height" in cut:
+        if has_cut:
             job.summary |= {"clusters": int(label.max(initial=-1)) + 1, "noise": int((label < 0).sum())}
             job.none("clusters", lambda: _why(Z, cut))
-        job.write(output, lambda target: _write_labels(result, label, target))
-        if table is not None:
-            clusters = job.table(lambda: _table(result, job.summary["clusters"]))
-            job.save(clusters, table)
-        job.write(merges, lambda target: _write_tree(result, target, cells.attrs))
-    prints = not any(outputs.values()) and not run.as_json
+        is_bare = job.outputs.get("output", path).suffix == ".npy"
+        job.write("output", lambda target: _save(label, target) if is_bare else write_cells(_labelled(result), target))
+        job.table(lambda: _table(result, job.summary["clusters"]))
+        job.write("merges_output", lambda target: _write_tree(result, target, cells.attrs))
+    prints = not job.outputs and not run.as_json
     if prints:
         _print_merges(Z)
     to = errors if prints else console
-    job.show(to, output=output, table=table, merges_output=merges)
+    job.show(to)
     if not run.as_json and not run.quiet:
-        _show_clusters(label, to) if "clusters" in job.summary else _show_top(Z, cut["min_size"], to)
-    job.next(output, "hca", reading=file.words)
+        _show_clusters(label, to) if has_cut else _show_top(Z, min_size, to)  # type: ignore[arg-type]
+    job.next("hca", reading=words_of(file, Cells))
 
 
 def _why(Z: np.ndarray[Any, Any], cut: dict[str, Any]) -> str:
@@ -188,42 +163,12 @@ def _why(Z: np.ndarray[Any, Any], cut: dict[str, Any]) -> str:
     return f"min-size {cut['min_size']:g} exceeds the largest cluster of the cut, {largest} cells"
 
 
-def _cost_of(groups: int | float | None) -> Callable[[int, xr.Dataset | None], Cost]:
-    """Return what gives the cost of a cell: of one tree, or of as many as apriori clusters are to be made."""
-
-    def cost(n: int, cells: xr.Dataset | None) -> Cost:
-        import numpy as np
-
-        from daskclust.hca.plan import cost_of_points
-
-        parts = groups if isinstance(groups, int) else 1
-        return cost_of_points(np.full(parts, n // parts), 10 if cells is None else cells.sizes["channel"])
-
-    return cost
-
-
-# ------------------------------------------------------------------------------------------------------------- options
-def _cut(n_clusters: int | None, height: float | None, min_size: str, needing: str | None) -> dict[str, Any]:
-    """Return how the tree is cut, as the accessor takes it."""
-    least = number_of(min_size)
-    if least is None or not (least >= 1 if isinstance(least, int) else 0 < least < 1):
-        raise ValueError(f"--min-size must be a number of cells, or a fraction between 0 and 1, got {min_size!r}")
-    if n_clusters is not None and height is not None:
-        raise ValueError(f"got --n-clusters {n_clusters} and --height {height:g}; give one of them")
-    cut = {name: value for name, value in (("n_clusters", n_clusters), ("height", height)) if value is not None}
-    if needing is not None and not cut:
-        raise ValueError(f"{needing} needs a cut of the tree; give --n-clusters or --height")
-    return {"min_size": least, **cut}
-
-
-def _apriori(text: str | None) -> Any:
-    """Return apriori clusters as the accessor takes them; a column is read as ``apriori``."""
-    if text == "none":
-        return None
-    number = None if text is None else number_of(text)
-    if isinstance(number, int):
-        return number
-    return "kmeans" if text == "kmeans" else ...
+def _apriori(text: str | None) -> tuple[Any, str | None]:
+    """Return apriori clusters as the accessor takes them, and the column that is read as ``apriori``."""
+    number = number_or_text(text or "")
+    if text in ("none", "kmeans") or isinstance(number, int):
+        return {"none": None, "kmeans": "kmeans"}.get(text or "", number), None
+    return ..., text
 
 
 # --------------------------------------------------------------------------------------------------------------- files
@@ -254,21 +199,11 @@ def _write_tree(result: xr.Dataset, path: Path, about: dict[Any, Any]) -> None:
     if path.suffix == ".npy":
         _save(Z, path)
         return
-    names = result["linkage_column"].values.tolist()
-    columns = {name: Z[:, k] if name == "height" else Z[:, k].astype("int64") for k, name in enumerate(names)}
-    columns["is_apriori"] = result["is_apriori"].values
+    columns = {"id1": Z[:, 0].astype("int64"), "id2": Z[:, 1].astype("int64"), "height": Z[:, 2]}
+    columns |= {"size": Z[:, 3].astype("int64"), "is_apriori": result["is_apriori"].values}
     attrs = {**about, **result["linkage"].attrs, "hca": result.attrs["hca"]}
     del attrs["long_name"]
     write_points(xr.Dataset({name: ("merge", values) for name, values in columns.items()}, attrs=attrs), path)
-
-
-def _write_labels(result: xr.Dataset, label: np.ndarray[Any, Any], path: Path) -> None:
-    from daskclust.io import write_cells
-
-    if path.suffix == ".npy":
-        _save(label, path)
-        return
-    write_cells(_labelled(result), path)
 
 
 def _labelled(result: xr.Dataset) -> xr.Dataset:
@@ -296,19 +231,6 @@ def _save(array: np.ndarray[Any, Any], path: Path) -> None:
 
 
 # -------------------------------------------------------------------------------------------------------------- summary
-def _summary(result: xr.Dataset, Z: np.ndarray[Any, Any]) -> dict[str, Any]:
-    from daskclust.core import hierarchy as tree
-
-    return {
-        "cells": int(result["label"].size),
-        **{name: result["linkage"].attrs[name] for name in ("threshold", "rule", "distance")},
-        "merges": len(Z),
-        "merges_within_apriori_clusters": int(result["is_apriori"].sum()),
-        "is_monotone": tree.is_monotone(Z),
-        "largest_height": float(Z[:, 2].max(initial=0.0)),
-    }
-
-
 def _print_merges(Z: np.ndarray[Any, Any]) -> None:
     """Print a line for each merge: the ids of the two clusters, and their distance with all digits."""
     for start in range(0, len(Z), _PIECE):

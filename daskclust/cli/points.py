@@ -7,12 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from daskclust.cli._console import with_former
-from daskclust.cli._estimate import KEYS, estimate
+from daskclust.cli._estimate import estimate
 from daskclust.cli._job import Job, Running
-from daskclust.cli._options import Box, Chunks, Naming, Output, Table, box_of, clustering, names, reading
+from daskclust.cli._options import (
+    Axes,
+    Box,
+    Chunks,
+    Naming,
+    box_of,
+    clustering,
+    file_argument,
+    names,
+    reading,
+    words_of,
+)
+from daskclust.cli._parameters import ParametersOf
 from daskclust.io.files import HDF5, PARQUET
 
 if TYPE_CHECKING:
@@ -20,28 +29,16 @@ if TYPE_CHECKING:
 
 _PARTICLES = (*PARQUET, ".npy", ".zarr", ".arborx", ".bin")
 _OF_KINDS = "Points: a snapshot (.hdf5), .parquet, .csv, .npy, .zarr, .arborx, .root ..."
-Dbscan, Fof = with_former({"EPS": "eps"}), with_former({"--labels": "output"})
-
+_FILES = "snapshots (HDF5 of Gadget, AREPO, EAGLE, SWIFT), Parquet, CSV, HDF5, NumPy, zarr, ArborX, ROOT"
 
 DBSCAN = f"""
 Reads
-  FILE           snapshots (HDF5 of Gadget, AREPO, EAGLE, SWIFT), Parquet, CSV, HDF5, NumPy, zarr, ArborX, ROOT
+  FILE           {_FILES}
   x, y, z        position, in any unit: that of the first is that of --eps and --boxsize, and others are converted to it
 
 Writes
-  -o             the points in their order, all columns of FILE, and:
-  label          number of the cluster, from 0; noise -1: the labels of scikit-learn
-  is_core        whether the point has --min-samples neighbours, itself included
-  --table        a row for each cluster: cluster (the label), size, weights, x, y, z with _rms, _min, _max, and rms; in
-                 a periodic box centres as of fof: x, y, z, r_rms, r_max, b_to_a, c_to_a
-
-Keys of --json
-  points, clusters, core_points, noise    their numbers; noise are points in no cluster
-  seconds, seconds_compiling    time without compiling kernels, and that of compiling, s
-  seconds_starting, seconds_reading, seconds_clustering, seconds_table, seconds_writing    with --verbose, s
-  points_per_second                       with --verbose: points by seconds
-  output, table                           files that were written
-  reason                                  why there are no clusters, where there are none{KEYS}
+  -o             the points in their order, all columns of FILE, and label (noise -1), is_core
+  --table        a row for each cluster (label): size, x, y, z with _rms, _min, _max, and rms; in a box as of fof
 
 Examples
   # a periodic box, ten neighbours
@@ -52,29 +49,14 @@ Examples
 
 FOF = f"""
 Reads
-  FILE           snapshots (HDF5 of Gadget, AREPO, EAGLE, SWIFT), Parquet, CSV, HDF5, NumPy, zarr, ArborX, ROOT
+  FILE           {_FILES}
   x, y, z        position, in any unit, Mpc/h usually: that of x is that of --linking-length and --boxsize
-  vx, vy, vz     optional, velocity, km/s usually
-  mass           optional, in any unit; without it each particle has mass 1
+  vx, mass ...   optional: velocities, km/s usually; mass in any unit, without which each particle has 1
 
 Writes
   -o             the particles in their order, all columns of FILE, and label: the halo, from 0; none -1
-  --table        the catalogue, a row for each halo, in the units of FILE:
-  cluster, size, mass     label; number and mass of its members
-  x, y, z, vx, vy, vz     centre of mass, mean velocity
-  sigma_v, r_rms, r_max   dispersion of velocities; radii about the centre
-  jx, jy, jz              angular momentum for each unit of mass, length times velocity
-  b_to_a, c_to_a          ratios of the axes
-
-Keys of --json
-  particles, halos, particles_in_halos    their numbers
-  linking_length    in the unit of the positions
-  largest           members of the largest halo, with --table
-  seconds, seconds_compiling    time without compiling kernels, and that of compiling, s
-  seconds_starting, seconds_reading, seconds_clustering, seconds_table, seconds_writing    with --verbose, s
-  particles_per_second       with --verbose: particles by seconds
-  output, table              files that were written
-  reason                     why there are no halos, where there are none{KEYS}
+  --table        a row for each halo (label): size, mass, centre x, y, z, velocity vx, vy, vz, dispersion sigma_v, radii
+                 r_rms, r_max, angular momentum by mass jx, jy, jz, ratios of axes b_to_a, c_to_a
 
 Examples
   # a catalogue of halos
@@ -95,7 +77,6 @@ class Reading(Naming):
     def reader(self, **needs: Any) -> Callable[..., xr.Dataset]:
         """Return what opens a file; options for particles are of no use for tables."""
         kind = int(self.particle_type) if self.particle_type.isdecimal() else self.particle_type
-        of_particles: dict[str, Any] = {"particle_type": kind, "fill_missing": self.fill_missing}
         naming = self.naming(**needs)
 
         def open_points(path: Path, chunks: int | None) -> xr.Dataset:
@@ -104,28 +85,29 @@ class Reading(Naming):
 
             suffix = path.suffix.lower()
             if suffix in _PARTICLES or path.is_dir() or (suffix in HDF5 and is_snapshot(path)):
-                return io.open_particles(path, chunks=chunks, **of_particles, **naming)
+                how: dict[str, Any] = {"particle_type": kind, "fill_missing": self.fill_missing}
+                return io.open_particles(path, chunks=chunks, **how, **naming)
             return io.read_hits(path, field="particles", chunks=chunks, **naming)
 
         return open_points
 
+    def words(self, boxsize: str | None) -> list[str] | None:
+        """Return the options with which the explorer reads the same points; it has none for particles of a type."""
+        box = ["--boxsize", boxsize] if boxsize else []
+        return words_of(self, Naming) + box if self.particle_type == "dm" else None
+
 
 # --------------------------------------------------------------------------------------------------------------- dbscan
 def dbscan(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help=_OF_KINDS)],
+    path: Annotated[Path, file_argument(_OF_KINDS)],
     *,
-    eps: Annotated[float, clustering("Largest distance of neighbours, in the unit of the coordinates.")],
-    min_samples: Annotated[int, clustering("Neighbours of a core point, itself included, or weights.", min=1)] = 5,
+    given: Annotated[dict[str, Any], ParametersOf("dbscan:DBSCAN", "eps", "min_samples", required=("eps",))],
     boxsize: Box = None,
     weight: Annotated[str | None, clustering("Column of weights.", default="1 for each point")] = None,
-    coordinates: Annotated[
-        str | None, reading("Columns of the axes, e.g. x,y.", default="x,y,z, those there are")
-    ] = None,
+    coordinates: Axes = None,
     file: Reading,
-    output: Output = None,
-    table: Table = None,
-    chunks: Chunks = None,
     run: Running,
+    chunks: Chunks = None,
 ) -> None:
     """Cluster points with DBSCAN.
 
@@ -134,37 +116,31 @@ def dbscan(
     from daskclust.core.data.checks import check_positive
     from daskclust.dbscan.plan import DbscanPlan
 
-    job = Job("DBSCAN", "points", path, run, {"-o": output, "--table": table})
-    parameters: dict[str, Any] = {
-        "eps": check_positive("--eps", eps),
-        "min_samples": min_samples,
-        "boxsize": box_of(boxsize),
-        "coordinates": names(coordinates),
-        "weight": weight,
-    }
-    reader = file.reader(coordinates=parameters["coordinates"], weight=weight)
+    job = Job("DBSCAN", "points", path, run)
+    check_positive("eps", given["eps"])  # refused before any work
+    axes = names(coordinates)
+    parameters: dict[str, Any] = {**given, "boxsize": box_of(boxsize), "coordinates": axes, "weight": weight}
+    reader = file.reader(coordinates=axes, weight=weight)
     if run.dry_run:
-        plan = DbscanPlan(eps, min_samples, 1, (), weight is not None)
+        plan = DbscanPlan(given["eps"], given["min_samples"], 1, (), weight is not None)
         estimate(job, reader, lambda *_: plan.cost, chunks)
         return
     with job.started():
         points = job.read(reader, chunks)
-        result = job.cluster(points, "dbscan", parameters, None if output or table else ["label", "is_core"])
+        result = job.cluster(points, "dbscan", parameters, ["label", "is_core"])
+        count = _count(result["label"])
         job.summary = {
             "points": int(result["label"].size),
-            "clusters": _count(result["label"]),
+            "clusters": count,
             "core_points": int(result["is_core"].sum()),
             "noise": int((result["label"] < 0).sum()),
         }
         job.none("clusters", lambda: _why_no_core(points, parameters))
-        job.save(result, output)
-        if table is not None:
-            count = job.summary["clusters"]
-            job.save(job.table(lambda: _table(result, parameters, count)), table)
-    job.show(output=output, table=table)
+        job.save("output", result)
+        job.table(lambda: _table(result, parameters, count))
+    job.show()
     of_axes = ["--coordinates", coordinates] if coordinates else []
-    of_box = ["--boxsize", boxsize] if boxsize else []
-    job.next(output, "dbscan", *of_axes, reading=[*file.words, *of_box] if file.particle_type == "dm" else None)
+    job.next("dbscan", *of_axes, reading=file.words(boxsize))
 
 
 def _table(result: xr.Dataset, parameters: dict[str, Any], count: int) -> xr.Dataset:
@@ -192,17 +168,15 @@ def _why_no_core(points: xr.Dataset, parameters: dict[str, Any]) -> str:
 
 # ------------------------------------------------------------------------------------------------------------------ fof
 def fof(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help=_OF_KINDS)],
+    path: Annotated[Path, file_argument(_OF_KINDS)],
     *,
     b: Annotated[float | None, clustering("Linking length over the mean separation: 0.2 usually.")] = None,
     linking_length: Annotated[float | None, clustering("Or the length itself, in the positions' unit.")] = None,
-    min_members: Annotated[int, clustering("Particles of a halo at least; often 20.", min=1)] = 2,
+    given: Annotated[dict[str, Any], ParametersOf("dbscan:FriendsOfFriends", "min_members")],
     boxsize: Box = None,
     file: Reading,
-    output: Output = None,
-    table: Table = None,
-    chunks: Chunks = None,
     run: Running,
+    chunks: Chunks = None,
 ) -> None:
     """Find halos: friends-of-friends groups of particles.
 
@@ -212,37 +186,33 @@ def fof(
     from daskclust.dbscan.plan import DbscanPlan
     from daskclust.properties import halo_table
 
-    job = Job("Friends-of-friends", "particles", path, run, {"-o": output, "--table": table})
+    job = Job("Friends-of-friends", "particles", path, run)
     if (b is None) == (linking_length is None):
-        raise ValueError(
-            f"got --b {b} and --linking-length {linking_length}; give --b or --linking-length, and not both"
-        )
+        raise ValueError(f"got --b {b} and --linking-length {linking_length}; give one of them")
     check_positive(*(("--b", b) if linking_length is None else ("--linking-length", linking_length)))
-    parameters = {"linking_length": linking_length, "b": b, "min_members": min_members, "boxsize": box_of(boxsize)}
+    parameters = {"linking_length": linking_length, "b": b, **given, "boxsize": box_of(boxsize)}
     reader = file.reader()
     if run.dry_run:
         estimate(job, reader, lambda *_: DbscanPlan(1.0, 2, 2, ()).cost, chunks)
         return
     with job.started():
         particles = job.read(reader, chunks)
-        result = job.cluster(particles, "fof", parameters, None if output or table else ["label"])
+        result = job.cluster(particles, "fof", parameters, ["label"])
         label = result["label"]
+        count = _count(label)
         job.summary = {
             "particles": int(label.size),
             "linking_length": label.attrs["linking_length"],
-            "halos": _count(label),
+            "halos": count,
             "particles_in_halos": int((label >= 0).sum()),
         }
         job.none("halos", lambda: _why_no_halo(particles, parameters))
-        job.save(result, output)
-        if table is not None:
-            count = job.summary["halos"]
-            halos = job.table(lambda: halo_table(result, boxsize=parameters["boxsize"], n_clusters=count))
+        job.save("output", result)
+        halos = job.table(lambda: halo_table(result, boxsize=parameters["boxsize"], n_clusters=count))
+        if halos is not None:
             job.summary["largest"] = int(halos["size"].max()) if count else 0
-            job.save(halos, table)
-    job.show(output=output, table=table)
-    of_box = ["--boxsize", boxsize] if boxsize else []
-    job.next(output, "fof", reading=[*file.words, *of_box] if file.particle_type == "dm" else None)
+    job.show()
+    job.next("fof", reading=file.words(boxsize))
 
 
 def _why_no_halo(particles: xr.Dataset, parameters: dict[str, Any]) -> str:

@@ -13,7 +13,20 @@ import typer
 from rich.table import Table
 
 from daskclust.cli._console import console, emit, errors, facts_table, show, table_of
-from daskclust.cli._options import Box, Cells, Json, Naming, Quiet, box_of, names, reading, running, writing
+from daskclust.cli._options import (
+    Axes,
+    Box,
+    Cells,
+    Json,
+    Naming,
+    Quiet,
+    box_of,
+    file_argument,
+    names,
+    reading,
+    running,
+    writing,
+)
 from daskclust.cli._progress import progress
 
 if TYPE_CHECKING:
@@ -22,22 +35,18 @@ if TYPE_CHECKING:
 _COLUMNS = {"cluster": "d", "layer": "d", "size": "d", "energy": ".2f", "mass": ".3g", "tot": ".0f"}
 _COLUMNS |= {"x": ".1f", "y": ".1f", "z": ".1f", "rms": ".2f"}
 
+System = Literal["clue", "events", "fof", "dbscan", "hca"]
+
 EXPLORE = """
 Reads
-  FILE               into memory, as the command of --system does, which says what columns and units there are: .tpx3,
-                     .t3pa, Parquet, HDF5, CSV or text, NumPy, zarr, ArborX, ROOT, FCS
+  FILE               as the command of --system does, which says what columns and units there are
 
 Writes
-  standard output    the address of the page
-  in the browser     its buttons give the table of clusters, as CSV or Parquet, and the Python lines of what is shown
+  standard output    the address of the page; its buttons give the table of clusters and Python lines
 
 Examples
-  # halos of a snapshot
-  daskclust explore snapshot.hdf5 --system fof
   # a file of your own, with units
   daskclust explore my.csv --system clue --columns px=x,py=y,E=energy --units x=mm,y=mm
-  # in eta and phi
-  daskclust explore hits.csv --system clue --coordinates eta,phi
   # on another machine, behind ssh -L 5006:localhost:5006 of this one; the port of this one may be another
   daskclust explore run.tpx3 --port 5006 --no-browser
   # behind jupyter-server-proxy of a hub
@@ -46,34 +55,16 @@ Examples
 
 DEMO = """
 Writes
-  -o                      SYSTEM.html, a page with pictures, and SYSTEM.parquet, the points that were made, in this
-                          folder; needs the extra app
-
-Keys of --json
-  points                  number of points that were made
-  clusters, noise         number of clusters, and of points in none
-  purity, completeness    from 0 to 1, against the true clusters; of CLUE by energy
-  seconds_dask, seconds_memory    time to cluster on workers and in this process, kernels compiled, s
-  seconds_compiling       time to compile kernels, s, which the first run on a machine does
-  equal                   whether the two answers are equal, element by element
-  page                    the file that was written
+  -o           SYSTEM.html, a page with pictures, and SYSTEM.parquet, the points that were made; needs the extra app
 
 Examples
   # make an event of a calorimeter, cluster it, show it
   daskclust demo
-  # halos of a simulation
-  daskclust demo fof
-  # the same in a folder of your own, on four workers
-  daskclust demo -o pictures --workers 4
+  # halos of a simulation, in a folder of your own, on four workers
+  daskclust demo fof -o pictures --workers 4
 """
 
 INFO = """
-Keys of --json
-  versions     of Python and packages, "not installed" where there is none
-  processor    model, cores, threads of kernels, memory
-  gpu          devices, driver, packages
-  systems      title and estimator of each
-
 Examples
   # what a report of an error should have
   daskclust info
@@ -94,12 +85,6 @@ Writes
   compiled kernels    beside the package or, where that cannot be written, in the user's folder; NUMBA_CACHE_DIR names
                       another
 
-Keys of --json
-  systems     names of the systems
-  compiled    number of kernels that were compiled; the others had been, or came with the package
-  shipped     kernels that came with the package, or why none did
-  seconds     time in all, s
-
 Examples
   # all systems, on all cores: after an installation, or in the making of an image
   daskclust warm
@@ -110,28 +95,17 @@ Examples
 
 # ------------------------------------------------------------------------------------------------------------- explore
 def explore(
-    path: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="Points: what clue, events, fof and dbscan read, FCS, tables of cells."),
-    ],
+    path: Annotated[Path, file_argument("Points: what clue, events, fof and dbscan read, FCS, tables of cells.")],
     *,
-    system: Annotated[
-        Literal["clue", "events", "fof", "dbscan", "hca"] | None,
-        reading("clue, events, fof, dbscan or hca.", default="what suits the file", metavar="NAME"),
-    ] = None,
-    coordinates: Annotated[
-        str | None, reading("Columns shown as x, y and z, e.g. eta,phi.", default="x,y,z, those there are")
-    ] = None,
+    system: Annotated[System | None, reading("What clusters the points.", default="what suits the file")] = None,
+    coordinates: Axes = None,
     boxsize: Box = None,
     file: Naming,
     cells: Cells,
     port: Annotated[int, running("Port of the page; 0: a free one.", min=0, max=65535)] = 0,
     address: Annotated[str, running("Where to listen; another one lets others in, with a token.")] = "localhost",
     allow_origin: Annotated[
-        str | None,
-        running(
-            "Names in the browser's address behind a proxy, e.g. hub.example.org.", default="those of this machine"
-        ),
+        str | None, running("Names of a proxy in the browser's address: hub.example.org.", default="this machine")
     ] = None,
     token: Annotated[bool, running("Each browser needs the token of the address.", default="with --address")] = False,
     no_browser: Annotated[bool, running("Tell the address, and open no browser.", "--no-browser")] = False,
@@ -150,16 +124,20 @@ def explore(
         if (box := box_of(boxsize)) is not ...:
             ds = ds.assign_attrs(boxsize=box)
             lines.append(f"ds = ds.assign_attrs(boxsize={box!r})")
-        title = f"{path.name} - daskclust"
         is_here = address in ("localhost", "127.0.0.1", "::1")
         secret = secrets.token_urlsafe() if token or not is_here else None
-        how: dict[str, Any] = {
-            "address": address,
-            "port": port,
-            "allow_origin": names(allow_origin) or (),
-            "token": secret,
-        }
-        server = serve(ds, system, source=lines, **how, show=False, start=False, title=title)
+        server = serve(
+            ds,
+            system,
+            source=lines,
+            title=f"{path.name} - daskclust",
+            address=address,
+            port=port,
+            allow_origin=names(allow_origin) or (),
+            token=secret,
+            show=False,
+            start=False,
+        )
     from daskclust.app.page.access import run
 
     way = "/" if secret is None else f"/?token={secret}"
@@ -176,10 +154,7 @@ def explore(
 
 # ---------------------------------------------------------------------------------------------------------------- demo
 def demo(
-    system: Annotated[
-        Literal["clue", "events", "fof", "dbscan", "hca"],
-        typer.Argument(metavar="SYSTEM", help="clue, events, fof, dbscan or hca."),
-    ] = "clue",
+    system: Annotated[System, typer.Argument(metavar="SYSTEM", help="clue, events, fof, dbscan or hca.")] = "clue",
     *,
     folder: Annotated[Path, writing("Folder for the page; made if it is not there.", "--output", "-o")] = Path(
         "daskclust-demo"

@@ -29,7 +29,7 @@ class EventBuilder(Estimator):
     dt_max : float
         Largest difference of times between neighbours, in ns; 200 in the paper. Inclusive.
     variant : {"local", "global", "static"}, default "local"
-        Definition of a cluster, (iii) a to c of section 2. ``"local"``: connected components of neighbours.
+        Definition of a cluster; (iii) a to c of section 2. ``"local"``: connected components of neighbours.
         ``"global"``: hits are taken in the order of time; one joins all clusters with a touching pixel whose latest hit
         is at most `dt_max` before it. ``"static"``: the same with their earliest hit, so no cluster is longer than
         `dt_max`.

@@ -111,7 +111,7 @@ class Naming:
         if named and self.columns is not None and not isinstance(self.columns, Mapping):
             raise ValueError(
                 f"the columns of {self.source} have names ({listed(found)}); "
-                "give columns= as a mapping {name in the file: name of the variable}"
+                "give columns={'its name': 'x', 'its name': 'y'}"
             )
         if twice := repeated(found):
             raise ValueError(f"{self.source} has columns of the same name {listed(twice)}; rename them in the file")

@@ -140,7 +140,7 @@ def test_few_cells(cells: xr.Dataset, chunked: bool) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_clusters": 2, "height": 1.0}, "give n_clusters or height, and not both; got n_clusters=2 and height=1.0"),
+        ({"n_clusters": 2, "height": 1.0}, "got n_clusters=2 and height=1.0; give one of them"),
         ({"n_clusters": 0}, "n_clusters must be 1 or more, got 0"),
         ({"min_size": 1.5}, "min_size must be a whole number, or a fraction between 0 and 1, got 1.5"),
         ({"threshold": 1.5}, "threshold must be a fraction"),

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from daskclust import CLUE, __version__, io
+from daskclust import __version__, io
 from daskclust.plot._look import load_backends
 
 TOY = ("--dc", 5, "--rhoc", 8, "--delta-c", 5, "--delta-o", 10)
@@ -33,27 +33,6 @@ def test_points_of_another_field(summary, tmp_path):
     io.write_hits(points, tmp_path / "points.parquet")
     told = summary("clue", tmp_path / "points.parquet", "--dc", 1, "--rhoc", 3)
     assert told["clusters"] == int(points.clust.clue(1.0, 3.0)["label"].max()) + 1
-
-
-def test_columns_wrap_and_rhoc_by_name(summary, tmp_path):
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"eta": rng.uniform(1.5, 3, 300), "phi": rng.uniform(-3.1, 3.1, 300), "cut": 2.0})
-    source = tmp_path / "cells.parquet"
-    frame.assign(x=0.0, y=0.0).to_parquet(source)
-    arguments = ("--coordinates", "eta,phi", "--wrap", f"phi={2 * np.pi}", "--rhoc", "cut", "--dc", 0.2)
-    told = summary("clue", source, *arguments)
-    expected = CLUE(0.2, 2.0, wrap={1: 2 * np.pi}).fit(frame[["eta", "phi"]].to_numpy())
-    assert told["clusters"] == expected.n_clusters_
-
-
-def test_columns_and_units_of_a_file_of_ones_own(summary, tmp_path):
-    source = tmp_path / "odd.csv"
-    source.write_text("u;v;E\n0;0;1\n1;1;2\n")
-    naming = ("--columns", "u=x, v=y,E=energy", "--units", "x=mm,y=mm,energy=MeV")
-    told = summary("clue", source, "--dc", 0.05, "--rhoc", 0.002, *naming)
-    assert told["clusters"] == 1  # 1.4 mm are over 0.05 cm, 2 MeV are 0.002 GeV: the second hit alone
-    told = summary("dbscan", source, 2, "--columns", "u=x,E=", "--coordinates", "x,v")
-    assert told["points"] == 2
 
 
 def test_info(command):

@@ -80,39 +80,26 @@ def told(command, wrong, monkeypatch):
         assert what.startswith("error: ")
         assert hint.startswith("hint: ")
         assert len(hint) > len("hint: ")
-        assert not any(python in err for python in ("columns=", "units=", "boxsize=", "np.", " ds."))
+        assert not any(python in err for python in ("columns=", "units=", "boxsize=", " ds."))
         assert state(wrong) == before
         return code, what.removeprefix("error: "), hint.removeprefix("hint: ")
 
     return run
 
 
-LEAST = [
-    ("CLUE --workers -1", 0, -1), ("DBSCAN --min-samples 0", 1, 0), ("FOF --min-members 0", 1, 0),
-    ("EVENTS --disorder -1", 0, -1), ("EVENTS --disorder nan", 0, "nan"), ("EVENTS --gap -1", 0, -1),
-    ("EVENTS --follow --idle -1", 0, -1), ("HCA --n-clusters 0", 1, 0), ("HCA --height nan", 0, "nan"),
-    ("demo --workers 0", 1, 0), ("demo --seed -1", 0, -1),
-]  # fmt: skip
 USAGE = [
     ("clu", "no such command 'clu'", "`daskclust --help`"),
     ("--fast", "no such option: --fast", "`daskclust --help`"),
-    ("clue hits.csv --dcc 1", "no such option: --dcc", "`daskclust clue --help`"),
     ("clue hits.csv", "missing option '--dc'", "--dc: Radius"),
     ("clue", "missing argument 'FILE'", "`daskclust clue --help`"),
     ("clue hits.csv --dc", "option '--dc' requires an argument", "--help"),
-    ("clue hits.csv --dc a --rhoc 1", "'--dc': Input should be a valid number, unable", "--dc: Radius"),
     ("clue hits.csv --dc a --rhoc 1", "got 'a'", "--dc: Radius"),
-    ("CLUE --workers 1.5", "got '1.5'", "--workers:"),
     ("CLUE --kernel box", "'box' is not one of 'flat', 'gaussian', 'exponential'", "--kernel:"),
     ("clue hits.csv more.csv --dc 1 --rhoc 1", "unexpected extra argument", "--help"),
-    ("events run.tpx3", "missing option '--dt-max'", "--dt-max: Largest"),
-    *(
-        (line, f"greater than or equal to {least}, got '{value}'", f"{line.split()[-2]}: ")
-        for line, least, value in LEAST
-    ),
+    ("CLUE --workers -1", "greater than or equal to 0, got '-1'", "--workers: "),
+    ("EVENTS --disorder nan", "greater than or equal to 0, got 'nan'", "--disorder: "),
     ("EVENTS --trigger 3", "less than or equal to 2, got '3'", "--trigger: "),
-    ("explore hits.csv --port 70000", "less than or equal to 65535, got '70000'", "--port: Port"),
-    ("explore hits.csv --system kmeans", "'kmeans' is not one of 'clue', 'events', 'fof'", "--system: clue"),
+    ("HCA --n-clusters 0", "greater than or equal to 1, got '0'", "--n-clusters: "),
 ]
 
 
@@ -127,112 +114,75 @@ def test_a_line_that_cannot_be_understood(told, line, what, hint):
 ERRORS = [
     # values of options
     ("clue hits.csv --dc -1 --rhoc 1", "--dc must be finite and positive, got -1.0", "--dc: Radius"),
-    ("clue hits.csv --dc nan --rhoc 1", "got nan", "--dc: Radius"),
     ("clue hits.csv --dc 1 --rhoc cut", "--rhoc names 'cut', which hits.csv does not have", "energy"),
     ("CLUE --columns '=x, y=b'", "--columns must be pairs", "--columns: PosX=x"),
     ("CLUE --columns a=x,a=y", "--columns names 'a' twice", "--columns:"),
     ("CLUE --units x=mm,q=m", "--units names 'q'", "it has 'x', 'y', 'layer', 'energy'"),
     ("CLUE --wrap z=2", "--wrap names the axis 'z'", "['x', 'y']"),
-    ("CLUE --wrap phi", "--wrap must be AXIS=PERIOD", "--wrap:"),
+    ("CLUE --wrap x=big", "--wrap must be a number, got 'big'", "--wrap: Period"),
+    ("CLUE --wrap phi", "--wrap must be pairs such as phi=6.28", "--wrap:"),
     ("dbscan hits.csv --eps 0", "--eps must be finite and positive, got 0", "--eps: Largest"),
-    ("DBSCAN --weight mass", "--weight names 'mass', which hits.csv does not have", ""),
-    ("DBSCAN --boxsize 0.0", "--boxsize must be finite and positive, got 0.0", "--boxsize: Period of"),
-    ("FOF --boxsize nan", "--boxsize must be finite and positive, got nan", "--boxsize: Period of"),
     ("FOF --boxsize -1.0", "--boxsize must be finite and positive, got -1.0", "--boxsize: Period of"),
-    ("FOF --boxsize big", "--boxsize must be a number, or one for each axis", "--boxsize:"),
     ("FOF --boxsize 9,none,9", "--boxsize must be one number or one for each of the 2 axes of X, got [9", "--boxsize:"),
-    ("fof hits.csv --b 0.2 --boxsize none,5", "got --boxsize none,5.0 of x, y", "each axis), or a --linking"),
     ("dbscan hits.csv --eps 5 --boxsize 1", "--boxsize must be at least 2 eps", "or --boxsize none"),
     ("fof hits.csv --b 0.2", "--b 0.2 is a fraction", "give --boxsize, the side of the box"),
-    ("fof hits.csv", "got --b None", "give --b or --linking-length, and not both"),
-    ("FOF --b 0.2", "got --b 0.2 and --linking-length 1.0", "give --b or --linking-length, and not both"),
-    ("fof hits.csv --b -0.2", "--b must be finite and positive, got -0.2", "--b: Linking"),
+    ("fof hits.csv", "got --b None", "give one of them"),
+    ("FOF --b 0.2", "got --b 0.2 and --linking-length 1.0", "give one of them"),
     ("fof random.hdf5 --b 1 --particle-type dust", "--particle-type must be a number", "--particle-type: Of a"),
     ("events pixels.csv --dt-max 2 --units toa=m", "the unit 'm'", "give their unit with --units"),
-    ("events run.tpx3 --dt-max 0", "--dt-max must be finite and positive, got 0.0", "--dt-max:"),
     ("events run.tpx3 --dt-max nan --workers 2", "--dt-max must be finite and positive, got nan", "--dt-max:"),
-    ("EVENTS --connectivity 6", "--connectivity must be 8 or 4 pixels, got 6", "--connectivity:"),
     ("EVENTS --min-hits 0", "--min-hits must be 1 or more, got 0", "--min-hits:"),
     ("EVENTS --where 'energy > 3'", "unknown energy", "the table has size"),
-    ("EVENTS --where \"__import__('os')\"", "__import__", ""),
-    ("EVENTS --calibration small", "small/a.txt, line 1: expected 256 fields", "correct that line"),
-    ("EVENTS --calibration none", "no such folder: none", "`ls .` tells"),
-    ("hca data --threshold many", "--threshold must be a number of cells, or a fraction", "--threshold: Cells"),
-    ("hca data --threshold 0", "--threshold must be 1 or more, got 0", "--threshold: Cells"),
-    ("hca data 1.5", "--threshold must be a fraction of the points in (0, 1], got 1.5", "--threshold: Cells"),
-    ("HCA --n-clusters 900", "at most", ""),
-    ("HCA --min-size 1.5", "--min-size must be a number of cells, or a fraction", "--min-size:"),
-    ("hca cells.csv 1 --apriori cluster", "'cluster'", ""),
-    ("hca cells.csv 1 --channels CD9", "'CD9'", ""),
+    ("EVENTS --calibration small", "small/a.txt, line 1: expected 256 fields", "correct the file"),
+    ("hca data --threshold 1.5", "--threshold must be a fraction of the points in (0, 1], got 1.5", "--threshold:"),
+    ("HCA --min-size 1.5", "--min-size must be a whole number, or a fraction", "--min-size:"),
+    ("hca cells.csv --threshold 1 --apriori cluster", "'cluster'", ""),
     ("HCA --assignments asgns --channels CD9", "no channel 'CD9'", "it has 'channel_1'"),
     # options that do not go with each other, or with the file
     ("HCA --assignments asgns --apriori kmeans", "got --assignments asgns and --apriori kmeans", "give one of them"),
-    ("hca cells.csv 1 asgns", "asgns goes with a file of gmhclust", "with --apriori"),
+    ("hca cells.csv --threshold 1 --assignments asgns", "asgns goes with a file of gmhclust", "with --apriori"),
     ("HCA --cofactor 5 --transform none", "--cofactor is for --transform arcsinh", "leave one"),
     ("HCA --n-clusters 2 --height 1", "got --n-clusters 2 and --height 1", "give one of them"),
     ("HCA -o l.csv", "-o needs a cut", "give --n-clusters or --height"),
-    ("HCA --table l.csv", "--table needs a cut", "give --n-clusters or --height"),
     ("events hits.csv --dt-max 2 --trigger 1", "--trigger is for raw .tpx3 words, got hits.csv", "leave it out"),
-    ("events run.csv --dt-max 2 --on-reset restart", "--on-reset is for raw .tpx3 words", "leave it out"),
     ("EVENTS --columns a=x", "--columns is for tables, got run.tpx3", "leave it out"),
     ("events a.t3pa --dt-max 2 --layout quad", "--layout quad is not for a.t3pa, whose chips are apart", "leave it"),
-    ("EVENTS --idle 1", "--idle is for --follow, got --idle 1 without it", "leave it out"),
-    ("events run.parquet --dt-max 2 --follow", "--follow reads raw words", "leave --follow out"),
+    ("EVENTS --idle 1", "--idle 1.0 is for --follow", "leave it out"),
     ("events tcp://127.0.0.1:1 --dt-max 2", "is a running readout", "add --follow"),
     ("events tcp://nowhere --dt-max 2 --follow", "is not an address", ""),
     # files
     ("clue hit.csv --dc 1 --rhoc 2", "no such file: hit.csv", "did you mean hits.csv?"),
-    ("clue no/hits.csv --dc 1 --rhoc 2", "no such file: no/hits.csv", "there is no folder no"),
     ("clue folder --dc 1 --rhoc 2", "folder is a directory", "give one file"),
-    ("explore hit.csv --no-browser", "no such file: hit.csv", "did you mean hits.csv?"),
-    ("explore empty.csv --no-browser", "empty.csv", ""),
-    ("explore odd.csv --no-browser --system clue", "no column for 'x', 'y'", "--columns NAME=x"),
-    ("explore odd.csv --no-browser --columns u=x,c=y", "odd.csv has no column 'c'", ""),
     ("explore odd.csv --no-browser --system hca --columns u=x", "columns cannot be chosen of odd.csv", "leave them"),
-    ("clue odd.csv --dc 1 --rhoc 1 --columns x=u,y=v", "odd.csv has no column 'x', 'y'", "the name in the file comes"),
+    ("clue odd.csv --dc 1 --rhoc 1 --columns x=u,y=v", "odd.csv has no column 'x', 'y'", "it has 'u', 'v', 'E'"),
     ("clue odd.csv --dc 1 --rhoc 1", "no column for 'x', 'y'", "'u', 'v', 'E': name it with --columns NAME=x"),
     ("clue hits.parquet --dc 1 --rhoc 1 --columns x,y", "have names", "give --columns NAME=x,NAME=y"),
-    ("clue nan.csv --dc 1 --rhoc 1", "NaN in coordinate 1 of point 1", "remove such points first"),
-    ("hca nan.csv 1 --merges tree.csv", "NaN in coordinate 1 of point 1, both counted from 0", ""),
-    ("clue ragged.csv --dc 1 --rhoc 1", "ragged.csv, line 3: expected 2 fields", "correct that line"),
+    ("clue nan.csv --dc 1 --rhoc 1", "NaN: X[1, 1]", "remove such points first"),
+    ("clue ragged.csv --dc 1 --rhoc 1", "ragged.csv, line 3: expected 2 fields", "correct the file"),
     ("clue words.csv --dc 1 --rhoc 1", "line 2, column 2 (y): expected a number, found 'two'", "leave it out with"),
     ("clue layer.csv --dc 1 --rhoc 1", "got 1.5 in row 0", "or keep the column under another name with --columns"),
-    ("clue empty.csv --dc 1 --rhoc 1", "empty.csv is empty", "give a file with points"),
-    ("clue binary.csv --dc 1 --rhoc 1", "not a UTF-8 text", "does its extension tell its format?"),
-    *((f"clue random.{kind} --dc 1 --rhoc 1", f"random.{kind}", "") for kind in ("parquet", "h5", "npz", "root")),
-    ("dbscan random.npy 1", "random.npy", ""),
-    ("dbscan random.hdf5 1", "random.hdf5", ""),
-    ("dbscan points.xyz 1", ".xyz", ""),
-    ("clue random.tpx3 --dc 1 --rhoc 1", "unknown extension '.tpx3'", "use one of .csv"),
+    ("clue empty.csv --dc 1 --rhoc 1", "empty.csv is empty", "is it complete"),
+    *((f"clue random.{kind} --dc 1 --rhoc 1", f"random.{kind}", "") for kind in ("parquet", "h5", "root")),
+    ("dbscan points.xyz --eps 1", ".xyz", ""),
     ("events random.tpx3 --dt-max 2", "random.tpx3 has no chunk of Timepix3 words", ""),
-    ("events text.tpx3 --dt-max 2", "has no chunk of Timepix3 words: it begins with b'x,y,toa", ""),
-    ("events empty.tpx3 --dt-max 2", "is empty (0 bytes)", "give a file with points"),
     ("events none.tpx3 --dt-max 2 --follow --idle 0.1", "no such file: none.tpx3, after 0.1 s", ""),
-    ("hca random.fcs 10", "random.fcs", "is it complete"),
-    ("hca cut 10", "bytes, which fits no layout of gmhclust", ""),
-    ("HCA --assignments no_asgns", "no_asgns", ""),
+    ("hca random.fcs --threshold 10", "random.fcs", "is it complete"),
+    ("hca cut --threshold 10", "bytes, which fits no layout of gmhclust", ""),
     # outputs
     ("CLUE -o no/t.csv", "there is no folder no", "make it first"),
-    ("CLUE -o t.xyz", "-o must be a .parquet or .csv or .h5 or .npz or .zarr file, got t.xyz", "-o: Points with"),
+    ("CLUE -o t.xyz", "-o must be a file with one of .parquet, .pq, .csv, .h5", "-o: Points with"),
     ("CLUE -o hits.csv", "-o hits.csv is the input", "write to another file"),
     ("CLUE -o t.csv --table ./t.csv", "-o and --table are one file", "write to different ones"),
-    ("FOF -o t.csv --table parts.root", "--table must be", "--table:"),
-    ("events run.tpx3 --dt-max 2 -o new.txt", "-o must be a .parquet or .csv", "-o: Points"),
-    ("events run.parquet --dt-max 2 -o run.parquet", "-o run.parquet is the input", "write to another"),
-    ("HCA --merges data", "--merges must be a .parquet or .csv", "--merges:"),
-    ("hca data 100 asgns.csv --merges asgns.csv", "--merges asgns.csv is the input", "write to another"),
+    ("HCA --merges data", "--merges must be a file with one of .parquet", "--merges:"),
+    ("HCA --assignments asgns.csv --merges asgns.csv", "--merges asgns.csv is the input", "write to"),
     ("demo -o hits.csv", "-o hits.csv is a file, not a folder", "name another one"),
     # where it runs
-    ("DBSCAN --scheduler tcp://h:1 --workers 2", "--scheduler tcp://h:1 has workers of its own", "leave --workers"),
     ("FOF --memory-limit 1GB", "--memory-limit 1GB is for workers that are started here", "give --workers"),
     ("CLUE --wait 2h", "--wait 2h is for workers of a --scheduler", "leave it out"),
-    ("CLUE --wait soon --scheduler tcp://h:1", "a number of seconds, got 'soon'", "--wait: Time"),
-    ("HCA --memory-limit 1GB --scheduler tcp://h:1", "--memory-limit 1GB is for workers", "give it to `dask worker`"),
-    ("CLUE --workers 1 --memory-limit 4XB", "--memory-limit must be an amount of memory", "--memory-limit: Memory of"),
+    ("CLUE --workers 1 --memory-limit 4XB", "--memory-limit must be an amount of memory", "--memory-limit: Of each"),
     ("CLUE --scheduler tcp://127.0.0.1:9", "no scheduler answers at 'tcp://127.0.0.1:9'", "`dask scheduler` starts"),
     *((f"EVENTS --follow {here}", "in this process", "leave --") for here in ("--workers 2", "--scheduler h")),
-    *((f"{name} --cuda", "no GPU can be used here: no GPU was found", "it needs NVIDIA's driver") for name in SHORT),
-    ("EVENTS --follow --cuda", "no GPU can be used here: no GPU was found", "it needs NVIDIA's driver"),
+    ("FOF --cuda", "no GPU can be used here: no GPU was found", "it needs NVIDIA's driver"),
     ("CLUE --cuda --workers 2", "workers with GPUs cannot start here: no GPU was found", "it needs NVIDIA's driver"),
 ]  # fmt: skip
 
@@ -328,9 +278,15 @@ def test_an_error_is_a_document_too(command, tmp_path, monkeypatch, line):
 
 
 @pytest.mark.parametrize("name", ["a\x1b[31m.csv", "a\x07\x08.csv", "a\x9b.csv", "a\u202e.csv", "a\r\x0b.csv"])
-@pytest.mark.parametrize("content", [None, "", "x,y\n1,2\n", "x,y\n1,b\n"])
 @pytest.mark.parametrize(
-    "words", ["dbscan --eps 1", "dbscan --eps 1 --json", "hca --threshold 1 --n-clusters 1", "clue --dc 1 --rhoc 1"]
+    ("words", "content"),
+    [
+        ("dbscan --eps 1", None),
+        ("dbscan --eps 1 --json", "x,y\n1,b\n"),
+        ("hca --threshold 1 --n-clusters 1", "x,y\n1,2\n"),
+        ("clue --dc 1 --rhoc 1", ""),
+        ("clue --dc 1 --rhoc 1", "x,y\n1,2\n"),
+    ],
 )
 def test_a_terminal_obeys_no_name_of_a_file(command, tmp_path, name, content, words):
     """Of a file that is read, missing, empty or wrong; in errors, summaries and what to do next."""

@@ -1,6 +1,8 @@
 """``daskclust events``, run as users run it: tables, hits, running readouts, messages."""
 
+import errno
 import os
+import re
 import signal
 import socket
 import threading
@@ -125,32 +127,44 @@ def test_files_of_every_kind(run, tmp_path, delivered, small_rounds, suffix, tar
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([source.name, "clusters.parquet", "hits.parquet"])
 
 
-@pytest.mark.parametrize(
-    ("options", "parameters"),
-    [
-        (("--variant", "global"), {"variant": "global"}),
-        (("--variant", "static", "--connectivity", 4), {"variant": "static", "connectivity": 4}),
-        (("--min-hits", 3), {"min_hits": 3}),
-    ],
-)
-def test_definitions(run, raw, small_rounds, options, parameters, target, hits):
-    told = run(raw, *options, "--table", target, "-o", hits)
-    table, labelled = offline(open_tpx3(raw), **parameters)
-    assert_table(target, table)
-    assert_hits(hits, labelled, target)
+@pytest.fixture(scope="module")
+def matrices(tmp_path_factory):
+    """Return the folder of a calibration in which every other column is masked: its pixels have no energy."""
+    a = np.full((256, 256), 2.0)
+    a[:, ::2] = 0.0
+    return write_calibration(tmp_path_factory.mktemp("calibration") / "matrices", a=a)
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_options_are_parameters(run, raw, matrices, small_rounds, number, target, hits):
+    """Options drawn at random, against `EventBuilder`, `calibrate`, `time_of_flight` and `select`."""
+    rng = np.random.default_rng(number)
+    parameters = {
+        "variant": str(rng.choice(["local", "global", "static"])),
+        "connectivity": int(rng.choice([4, 8])),
+        "min_hits": int(rng.choice([1, 1, 3])),
+    }
+    options = [word for name, value in parameters.items() for word in (f"--{name.replace('_', '-')}", value)]
+    data, where = open_tpx3(raw), rng.choice(["", "size > 3 and tot > 1000", "toa > 20000"])
+    if rng.random() < 0.5:
+        unit = str(rng.choice(["ns", "tick"]))
+        options += ["--calibration", matrices, "--tot-unit", unit]
+        energy = io.calibrate(data, io.read_calibration(matrices), tot_unit=unit)["energy"]
+        data = data.assign(energy=energy.where(energy > 0, 0))
+        where = f"energy > {float(energy.max()) / 2}" if where else ""
+    if rng.random() < 0.5:
+        options += ["--trigger", 1]
+        data["tof"] = time_of_flight(data["toa"], open_tpx3_triggers(raw), channel=1)
+    told = run(raw, *options, "--table", target, "-o", hits, *(["--where", where] if where else []))
+    table, labelled = offline(data, **parameters)
+    assert told["clusters"] == table.sizes["cluster"]
     assert told.get("noise_hits", 0) == int((labelled["label"] < 0).sum())
-
-
-def test_where_keeps_clusters_and_their_hits(run, raw, small_rounds, target, hits):
-    where = "size > 3 and tot > 1000"
-    told = run(raw, "--table", target, "-o", hits, "--where", where)
-    table, labelled = offline(open_tpx3(raw))
-    kept = select(table, where)
-    is_kept = (table["size"].values > 3) & (table["tot"].values > 1000)
-    np.testing.assert_array_equal(kept["cluster"], np.flatnonzero(is_kept))
-    assert_table(target, kept)
-    assert_hits(hits, labelled.isel(hit=np.isin(labelled["label"], kept["cluster"])))
-    assert (told["clusters"], told["clusters_kept"]) == (table.sizes["cluster"], kept.sizes["cluster"])
+    if where:
+        table = select(table, where)
+        labelled = labelled.isel(hit=np.isin(labelled["label"], table["cluster"]))
+        assert 0 < told["clusters_kept"] == table.sizes["cluster"] < told["clusters"]
+    assert_table(target, table)
+    assert_hits(hits, labelled)
 
 
 def test_a_quad(run, tmp_path, small_rounds, target):
@@ -183,40 +197,14 @@ def test_common_coordinates_are_as_the_file_tells(run, tmp_path, small_rounds, o
     assert_table(target, table)
 
 
-def test_calibration(run, tmp_path, raw, small_rounds, target, hits):
-    folder = write_calibration(tmp_path / "matrices")
-    table, labelled = offline(io.calibrate(open_tpx3(raw), io.read_calibration(folder)))
-    where = f"energy > {float(table['energy'].median())}"
-    run(raw, "--calibration", folder, "--table", target, "-o", hits, "--where", where)
-    kept = select(table, where)
-    assert 0 < kept.sizes["cluster"] < table.sizes["cluster"]
-    assert_table(target, kept)
-    assert_hits(hits, labelled.isel(hit=np.isin(labelled["label"], kept["cluster"])))
-    assert pd.read_parquet(hits)["energy"].sum() == pytest.approx(float(kept["energy"].sum()), rel=1e-6)
-
-
-def test_pixels_without_energy_add_nothing(run, tmp_path, raw, scheduler):
-    """Calibration in ticks, and pixels that are masked in it: the same in this process and on a worker."""
-    a = np.full((256, 256), 2.0)
-    a[:, ::2] = 0.0
-    folder = write_calibration(tmp_path / "matrices", a=a)
+def test_pixels_without_energy_add_nothing_on_a_worker(run, tmp_path, raw, matrices, scheduler):
     here, there = tmp_path / "here.parquet", tmp_path / "there.parquet"
-    options = ("--calibration", folder, "--tot-unit", "tick")
-    run(raw, *options, "--table", here)
+    for target, options in ((here, ()), (there, ("--scheduler", scheduler))):
+        run(raw, "--calibration", matrices, "--table", target, *options)
     written = pd.read_parquet(here)
     assert np.isfinite(written["energy"]).all()
     assert (written["energy"] > 0).any()
-    run(raw, *options, "--scheduler", scheduler, "--table", there)
     pd.testing.assert_frame_equal(written.drop(columns="seed"), pd.read_parquet(there).drop(columns="seed"))
-
-
-def test_time_of_flight(run, raw, small_rounds, target):
-    run(raw, "--trigger", 1, "--table", target)
-    data = open_tpx3(raw)
-    data["tof"] = time_of_flight(data["toa"], open_tpx3_triggers(raw), channel=1)
-    table = offline(data)[0]
-    assert_table(target, table)
-    np.testing.assert_array_equal(table["tof"], table["toa"] % 5000)
 
 
 @pytest.mark.slow
@@ -334,6 +322,18 @@ def test_an_interrupt_ends_a_readout_with_its_output_written(run, monkeypatch, r
     assert told["hits_out"] == N
     assert_table(target, offline(open_tpx3(raw))[0])
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_the_summary_names_no_file_that_was_not_written(command, monkeypatch, raw, target, small_rounds):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target))
+
+    monkeypatch.setattr(io.PartsSink, "write", full)
+    code, out, err = command("events", raw, "--dt-max", 200, "--follow", "--idle", 0.1, "--table", target)
+    assert (code, err.splitlines()[0]) == (1, f"error: no space left on device: {target}")
+    assert "table rows" in out
+    assert not re.search(r"│ table +│", out)
+    assert not target.exists()
 
 
 def test_a_second_interrupt_ends_clustering_and_a_third_the_process():

@@ -1,6 +1,5 @@
 """``daskclust hca``, run as users run it: lines of gmhclust, tables, labels, messages."""
 
-import functools
 import json
 
 import numpy as np
@@ -19,7 +18,7 @@ SERIAL = [f"serial_n300_d{d}_T{T}" for d in (2, 3) for T in (20, 100)]
 
 @pytest.fixture
 def hca(command):
-    return functools.partial(command, "hca")
+    return lambda path, threshold, *options: command("hca", path, "--threshold", threshold, *options)
 
 
 @pytest.fixture(scope="module")
@@ -90,17 +89,11 @@ def test_assignments_and_their_order(hca, grouped, folder):
         rows = one_by_one[k * 23 : (k + 1) * 23]
         assert set(labels[rows[:, :2][rows[:, :2] < 120].astype(int)]) == {k}
     for source in ("grouped", "grouped.txt"):
-        assert_printed(hca(folder / source, 24, folder / "asgns"), one_by_one)
-        assert_printed(hca(folder / source, 24, folder / "asgns", "--order", "height"), by_height)
+        assert_printed(hca(folder / source, 24, "--assignments", folder / "asgns"), one_by_one)
+        assert_printed(hca(folder / source, 24, "--assignments", folder / "asgns", "--order", "height"), by_height)
         assert_printed(hca(folder / source, 24), MahalanobisHCA(24).fit(X).linkage_)
     assert_printed(hca(folder / "grouped.parquet", 24), by_height)
     assert_printed(hca(folder / "grouped.parquet", 24, "--order", "groups"), one_by_one)
-
-
-def test_threshold_is_a_count_or_a_fraction(hca, cells, folder):
-    X = cells["X"].values
-    for text, threshold in (("30", 30), ("0.1", 0.1), ("1", 1), ("1.0", 1.0), ("5e-1", 0.5)):
-        assert_printed(hca(folder / "data", text), MahalanobisHCA(threshold).fit(X).linkage_)
 
 
 def test_one_cell_makes_no_line(hca, tmp_path):
@@ -114,7 +107,7 @@ def test_one_cell_makes_no_line(hca, tmp_path):
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".npy"])
 def test_table_of_merges(summary, grouped, folder, tmp_path, suffix):
     target = tmp_path / f"tree{suffix}"
-    told = summary("hca", folder / "grouped.parquet", 24, "--merges", target)
+    told = summary("hca", folder / "grouped.parquet", "--threshold", 24, "--merges", target)
     estimator = MahalanobisHCA(24).fit(grouped["X"].values, apriori=grouped["apriori"].values)
     assert [path.name for path in tmp_path.iterdir()] == [target.name]
     assert min(told.pop("seconds"), told.pop("seconds_compiling")) >= 0
@@ -147,7 +140,7 @@ def test_table_of_merges(summary, grouped, folder, tmp_path, suffix):
 def test_labels(summary, cells, folder, tmp_path, suffix):
     target = tmp_path / f"labels{suffix}"
     arguments = ("--n-clusters", 4, "--min-size", "0.05")
-    told = summary("hca", folder / "cells.fcs", 30, "-o", target, *arguments)
+    told = summary("hca", folder / "cells.fcs", "--threshold", 30, "-o", target, *arguments)
     expected = MahalanobisHCA(30).fit(cells["X"].values).labels(n_clusters=4, min_size=0.05)
     if suffix == ".npy":
         labels = np.load(target)
@@ -155,13 +148,13 @@ def test_labels(summary, cells, folder, tmp_path, suffix):
         again = io.read_cells(target)
         labels = again["label"]
         np.testing.assert_array_equal(again["X"].astype(np.float32), cells["X"])
-        twice = summary("hca", target, 30, *arguments)  # the labels are no channel
+        twice = summary("hca", target, "--threshold", 30, *arguments)  # the labels are no channel
         assert {name: told[name] for name in ("cells", "clusters", "noise")}.items() <= twice.items()
     np.testing.assert_array_equal(labels, expected)
     assert (told["clusters"], told["noise"]) == (4, (expected < 0).sum())
     assert told["output"] == str(target)
     height = ("--height", 2.5, "-o", target)
-    assert summary("hca", folder / "cells.fcs", 30, *height)["noise"] == 0
+    assert summary("hca", folder / "cells.fcs", "--threshold", 30, *height)["noise"] == 0
 
 
 def test_tables_for_the_reader(hca, folder, tmp_path):
@@ -193,29 +186,6 @@ def test_files_channels_and_transformations(hca, summary, cells, folder, tmp_pat
     raw = xr.Dataset({"X": (("cell", "channel"), np.sinh(X.astype(np.float64)) * 5)}, {"channel": ["a", "b", "c"]})
     io.write_cells(raw, tmp_path / "raw.csv")
     arguments = ("--transform", "arcsinh", "--cofactor", 5, "--merges", tmp_path / "tree.npy")
-    summary("hca", tmp_path / "raw.csv", 30, *arguments)
+    summary("hca", tmp_path / "raw.csv", "--threshold", 30, *arguments)
     expected = MahalanobisHCA(30).fit(io.arcsinh_transform(raw, 5)["X"].values)  # text has all digits of float64
     np.testing.assert_array_equal(np.load(tmp_path / "tree.npy"), expected.linkage_)
-
-
-def test_apriori_clusters(hca, grouped, folder):
-    X, labels = grouped["X"].values, grouped["apriori"].values
-    source = folder / "grouped.parquet"
-    for option, apriori in (("apriori", labels), ("none", None), ("4", 4), ("kmeans", "kmeans")):
-        expected = MahalanobisHCA(24).fit(X, apriori=apriori)
-        assert_printed(hca(source, 24, "--apriori", option), expected.linkage_)
-    expected = MahalanobisHCA(24, noise_label=2).fit(X, apriori=labels)
-    assert_printed(hca(source, 24, "--noise-label", 2), expected.linkage_)
-    arguments = ("--channels", "marker_1", "--apriori", "apriori")
-    assert_printed(hca(source, 24, *arguments), MahalanobisHCA(24).fit(X[:, :1], apriori=labels).linkage_)
-    one = ("--channels", "channel_1", "--order", "height")
-    assert_printed(
-        hca(folder / "grouped", 24, folder / "asgns", *one), MahalanobisHCA(24).fit(X[:, :1], apriori=labels).linkage_
-    )
-
-
-def test_rules_and_distances(hca, cells, folder):
-    X = cells["X"].values
-    for parameters in ({"rule": "euclid_mahal", "distance": "full"}, {"rule": "mahal", "normalize": True}):
-        options = [f"--{name}={value}" if value is not True else f"--{name}" for name, value in parameters.items()]
-        assert_printed(hca(folder / "data", 0.1, *options), MahalanobisHCA(0.1, **parameters).fit(X).linkage_)

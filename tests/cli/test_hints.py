@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import re
 import shlex
 from pathlib import Path
@@ -13,59 +11,13 @@ import pytest
 import typer
 from cases.files.fcs_reference import fcs_bytes
 
-import daskclust
-from daskclust import app, cli, io
+from daskclust import app, cli
 
-PACKAGE = Path(daskclust.__file__).parent
 PROGRAM: Any = typer.main.get_command(cli.app)
 OPTIONS = {
     name: {option for each in command.params for option in (*each.opts, *each.secondary_opts)}
     for name, command in PROGRAM.commands.items()
 }
-POINTS = ["clue", "events", "dbscan", "fof", "hca"]
-SHOWN_BY = {
-    "cli/hca.py": ["hca"],
-    "cli/clue.py": ["clue"],
-    "cli/events.py": ["events"],
-    "cli/_pixels.py": ["events"],
-    "cli/_job.py": POINTS,
-    "cli/_estimate.py": POINTS,
-}
-"""Which commands show the messages of a module."""
-
-
-def messages_of(path: Path) -> list[str]:
-    """Return the texts of errors and warnings in a module."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and "warn" in ast.unparse(node.func)]
-    told = [*calls, *(node for node in ast.walk(tree) if isinstance(node, ast.Raise))]
-    texts = (each.value for node in told for each in ast.walk(node) if isinstance(each, ast.Constant))
-    return [text for text in texts if isinstance(text, str)]
-
-
-@pytest.mark.parametrize("module", SHOWN_BY)
-def test_options_in_the_messages_of_a_command_are_its_own(module: str) -> None:
-    for text in messages_of(PACKAGE / module):
-        for option in re.findall(r"(?<![\w-])--[a-z][\w-]*", re.sub("`[^`]*`", "", text)):
-            having = {name for name, options in OPTIONS.items() if option in options}
-            assert having >= set(SHOWN_BY[module]), (option, text)
-
-
-def test_options_of_readers_of_cells_that_messages_name_are_options_of_both_commands() -> None:
-    """``channels=`` in a message of `daskclust.io` becomes ``--channels``; an answer to --apriori is of `hca` alone."""
-    readers = (io.open_fcs, io.read_cells, io.read_gmhc)
-    parameters = {name for reader in readers for name in inspect.signature(reader).parameters}
-    named = {
-        name
-        for path in (PACKAGE / "io" / "cytometry").glob("*.py")
-        for text in messages_of(path)
-        for name in re.findall(r"\b([a-z_]+)=", text)
-        if name in parameters
-    }
-    assert {"channels", "compensate", "data_set", "assignments"} <= named
-    of = {name: {each.name for each in PROGRAM.commands[name].params} for name in ("hca", "explore")}
-    assert named <= of["hca"]
-    assert named - {"apriori", "assignments"} <= of["explore"]
 
 
 # ------------------------------------------------------------------------------------------------- hints are followed

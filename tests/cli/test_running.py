@@ -44,7 +44,7 @@ def test_the_workers_of_a_scheduler_give_the_same(summary, files, scheduler, nam
         pd.testing.assert_frame_equal(table(path), frame, check_like=True)
 
 
-@pytest.mark.parametrize("where", ["--scheduler", "--workers"])
+@pytest.mark.parametrize("where", ["--scheduler", pytest.param("--workers", marks=pytest.mark.slow)])
 def test_each_step_tells_its_own_tasks(summary, files, scheduler, monkeypatch, where):
     """Not a total of the step before, wherever the scheduler is."""
     steps, at, begin = [], Work.at, Work.begin
@@ -73,8 +73,8 @@ def test_each_step_tells_its_own_tasks(summary, files, scheduler, monkeypatch, w
         "clue hits.parquet --dc 1 --rhoc 1",
         "clue hits.h5 --dc 1 --rhoc 1",
         "events run.tpx3 --dt-max 200",
-        "dbscan store.zarr 0.3",
-        "hca cells.fcs 20",
+        "dbscan store.zarr --eps 0.3",
+        "hca cells.fcs --threshold 20",
     ],
 )
 def test_workers_that_do_not_see_a_file(command, files, scheduler, monkeypatch, line):
@@ -102,9 +102,9 @@ def test_workers_that_do_not_see_a_file(command, files, scheduler, monkeypatch, 
 
 def test_the_summary_tells_how_long_workers_took_to_start(summary, files, scheduler):
     stages = {"seconds_starting", "seconds_reading", "seconds_clustering", "seconds_writing"}
-    told = summary("dbscan", "snapshot.hdf5", 0.3, "-o", "out.csv", "--verbose", "--scheduler", scheduler)
+    told = summary("dbscan", "snapshot.hdf5", "--eps", 0.3, "-o", "out.csv", "--verbose", "--scheduler", scheduler)
     assert told.keys() >= stages
-    assert "seconds_starting" not in summary("dbscan", "snapshot.hdf5", 0.3, "--verbose")
+    assert "seconds_starting" not in summary("dbscan", "snapshot.hdf5", "--eps", 0.3, "--verbose")
 
 
 @pytest.mark.slow
@@ -114,7 +114,7 @@ def test_a_limit_of_memory(summary, files, monkeypatch):
     monkeypatch.setattr(
         Nanny, "__init__", lambda *args, **options: asked.append(options["memory_limit"]) or start(*args, **options)
     )
-    summary("hca", "cells.parquet", 20, "--workers", 1, "--memory-limit", "0.25")
+    summary("hca", "cells.parquet", "--threshold", 20, "--workers", 1, "--memory-limit", "0.25")
     assert asked == [0.25]
 
 

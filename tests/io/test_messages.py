@@ -120,7 +120,13 @@ def test_chunks_that_are_no_number(tmp_path: Path, reader: tuple[str, Any], chun
 
 @pytest.mark.parametrize(
     "command",
-    ["clue a.csv --dc 1 --rhoc 1", "dbscan a.h5 1", "fof a.npy --b 0.2", "events a.tpx3 --dt-max 5", "hca a.fcs 1"],
+    [
+        "clue a.csv --dc 1 --rhoc 1",
+        "dbscan a.h5 --eps 1",
+        "fof a.npy --b 0.2",
+        "events a.tpx3 --dt-max 5",
+        "hca a.fcs --threshold 1",
+    ],
 )
 def test_a_pipe_on_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str

@@ -78,8 +78,7 @@ def read_snapshot(path: str, kind: int, columns: Columns | None, chunks: int | N
     """
     if columns is not None and not isinstance(columns, Mapping):
         raise ValueError(
-            f"the arrays of {path} have names; give columns= as a mapping {{name in the file: name of the variable}}, "
-            f"got {columns!r}"
+            f"the arrays of {path} have names; give columns={{'its name': 'x', 'its name': 'y'}}, got {columns!r}"
         )
     first = _open(os.path.abspath(path), kind, columns)
     files = [first if other == first.path else _open(other, kind, columns) for other in _files_of(first)]

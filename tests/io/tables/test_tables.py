@@ -63,7 +63,7 @@ def test_parquet_text_column(tmp_path: Path) -> None:
     pd.DataFrame({"x": [1.0], "y": [0.0], "name": ["a"]}).to_parquet(path)
     refused(r"column 'name' .* is no number; leave it out with columns=", path)
     assert list(read_hits(path, columns={"name": None})) == ["x", "y"]
-    refused("give columns= as a mapping", path, columns=["x", "y", "name"])
+    refused(r"give columns=\{'its name': 'x'", path, columns=["x", "y", "name"])
 
 
 # NumPy

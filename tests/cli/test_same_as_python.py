@@ -1,0 +1,168 @@
+"""The terminal gives what Python gives: options of each system, drawn at random, against methods of ``ds.clust``."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from daskclust import datasets, io
+from daskclust.properties import cluster_table, halo_table
+
+BOX = 9.0
+# Values of each parameter: as options have them, and as Python has them; "" is an option that is left out.
+VALUES = {
+    "clue": {
+        "dc": {"1.5": 1.5, "3": 3.0},
+        "rhoc": {"0.3": 0.3, "5": 5, "cut": "cut"},
+        "delta_c": {"": None, "2.5": 2.5},
+        "delta_o": {"": None, "4": 4.0},
+        "kernel": {"": "flat", "gaussian": "gaussian", "exponential": "exponential"},
+        "neighbor_weight": {"": 1.0, "0.5": 0.5},
+        "coordinates": {"": None, "y, x": ["y", "x"], "x,u": ["x", "u"]},
+        "wrap": {"": None, "x=200": {"x": 200.0}},
+        "partition": {"": "auto", "space": "space"},
+    },
+    "dbscan": {
+        "eps": {"0.3": 0.3, "1": 1.0},
+        "min_samples": {"": 5, "2": 2, "8": 8},
+        "boxsize": {"": ..., "none": None, str(BOX): BOX, f"{BOX}, none,{2 * BOX}": [BOX, None, 2 * BOX]},
+        "weight": {"": None, "mass": "mass"},
+    },
+    "fof": {
+        "linking_length": {"0.25": 0.25, "0.6": 0.6},
+        "min_members": {"": 2, "20": 20},
+        "boxsize": {"": ..., "none": None, f"{BOX}, none,{2 * BOX}": [BOX, None, 2 * BOX]},
+    },
+    "hca": {
+        "threshold": {"20": 20, "0.1": 0.1, "1": 1, "1.0": 1.0, "5e-1": 0.5},
+        "rule": {"": "thesis", "mahal": "mahal", "mahal0": "mahal0", "euclid_mahal": "euclid_mahal"},
+        "distance": {"": "centroid", "full": "full"},
+        "normalize": {"": False, "yes": True},
+        "apriori": {"": ..., "none": None, "4": 4, "kmeans": "kmeans"},
+        "noise_label": {"": -1, "2": 2},
+        "order": {"": "height", "groups": "groups"},
+        "n_clusters": {"3": 3, "7": 7},
+        "min_size": {"": 1, "5": 5, "0.05": 0.05},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def sets(tmp_path_factory):
+    """Return a file for each system, and what reads it."""
+    folder, rng = tmp_path_factory.mktemp("sets"), np.random.default_rng(0)
+    hits = datasets.hgcal_event(20, n_noise=1000, rng=0).drop_vars("truth")
+    n = hits.sizes["hit"]
+    hits = hits.assign(u=("hit", rng.uniform(-30, 30, n), {"units": "cm"}), cut=("hit", rng.uniform(0.1, 2, n)))
+    io.write_hits(hits, folder / "clue.parquet")
+    box = datasets.cosmology_box(1500, rng=0).drop_vars("halo")
+    for name in ("dbscan", "fof"):
+        io.write_particles(box, folder / f"{name}.hdf5")
+    io.write_cells(datasets.apriori_gaussians(5, 24, channels=3, shuffle=True, rng=0), folder / "hca.parquet")
+    readers = {"clue": io.read_hits, "dbscan": io.open_particles, "fof": io.open_particles, "hca": io.read_cells}
+    return {name: (next(folder.glob(f"{name}.*")), read) for name, read in readers.items()}
+
+
+def draw(name, number):
+    """Return options, and the parameters that they mean."""
+    rng = np.random.default_rng(number)
+    drawn = {each: str(rng.choice(list(values))) for each, values in VALUES[name].items()}
+    words = []
+    for each, text in drawn.items():
+        option = f"--{each.replace('_', '-')}"
+        words += [] if not text else [option] if text == "yes" else [option, text]
+    return words, {each: VALUES[name][each][text] for each, text in drawn.items()}
+
+
+def table_of(name, result, parameters, count):
+    if name == "clue":
+        return cluster_table(result, n_clusters=count)
+    if name == "fof" or parameters.get("boxsize") is not None:
+        box, mass = parameters["boxsize"], parameters.get("weight", "mass")
+        velocities = {} if name == "fof" else {"velocities": None}
+        return halo_table(result, boxsize=box, mass=mass, n_clusters=count, **velocities)
+    return cluster_table(result, weight=parameters["weight"], n_clusters=count)
+
+
+@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("name", VALUES)
+def test_options_are_parameters(summary, sets, tmp_path, name, number):
+    words, parameters = draw(name, number)
+    (source, read), target, table = sets[name], tmp_path / "points.parquet", tmp_path / "table.csv"
+    told = summary(name, source, *words, "-o", target, "--table", table)
+    result = getattr(read(source).clust, name)(**parameters).compute()
+    written = pd.read_parquet(target)
+    for variable, values in result.data_vars.items():
+        if values.ndim == 1 and variable in written:
+            np.testing.assert_array_equal(written[variable], values, err_msg=f"{variable} of {words}")
+    label = result["label"].values
+    count = label.max() + 1
+    assert told.get("clusters", told.get("halos")) == count
+    assert told.get("noise", len(label) - told.get("particles_in_halos", 0)) == (label < 0).sum()
+    assert {"label", "is_core", "density", "nearest_higher", "is_seed"} & set(result) <= set(written)
+    rows = pd.read_csv(table, comment="#")
+    np.testing.assert_array_equal(rows["size"], np.bincount(label[label >= 0], minlength=count))
+    if name != "hca":
+        expected = table_of(name, result, parameters, count)
+        assert set(rows) == {str(each) for each in expected.variables}
+        for column in expected.data_vars:
+            values = np.asarray(rows[column], np.float64)  # of no rows CSV tells no type
+            np.testing.assert_allclose(values, expected[column], rtol=1e-6, atol=1e-9, err_msg=column)
+
+
+@pytest.mark.parametrize(
+    ("given", "suffix"),
+    [(".npy", ".parquet"), (".arborx", ".npz"), (".csv", ".csv"), (".h5", ".h5"), (".zarr", ".zarr")],
+)
+def test_points_of_every_kind_of_file_with_labels_are_read_again(summary, tmp_path, given, suffix):
+    flat = datasets.seed_spreader(1000, 2, n_clusters=3.0, noise=0.05, rng=0).drop_vars("truth")
+    source, target = tmp_path / f"points{given}", tmp_path / f"labels{suffix}"
+    (io.write_particles if given in (".npy", ".zarr", ".arborx") else io.write_hits)(flat, source)
+    told = summary("dbscan", source, "--eps", 60, "--min-samples", 8, "-o", target)
+    result = flat.clust.dbscan(60.0, min_samples=8)
+    written = io.open_particles(target) if suffix == ".zarr" else io.read_hits(target, field="particles")
+    for name in ("label", "is_core"):
+        np.testing.assert_array_equal(written[name], result[name])
+    np.testing.assert_array_equal(written["x"].astype(np.float32), flat["x"])  # text has the shortest digits
+    again = summary("dbscan", target, "--eps", 60, "--min-samples", 8)
+    assert told["core_points"] == again["core_points"] == int(result["is_core"].sum())
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([source.name, target.name])
+
+
+def test_columns_of_ones_own_and_units(summary, tmp_path):
+    source = tmp_path / "odd.csv"
+    source.write_text("u;v;E\n0;0;1\n1;1;2\n")
+    naming = ("--columns", "u=x, v=y,E=energy", "--units", "x=mm,y=mm,energy=MeV")
+    told = summary("clue", source, "--dc", 0.05, "--rhoc", 0.002, *naming)
+    assert told["clusters"] == 1  # 1.4 mm are over 0.05 cm, 2 MeV are 0.002 GeV: the second hit alone
+    told = summary("dbscan", source, "--eps", 2, "--columns", "u=x,E=", "--coordinates", "x,v")
+    assert told["points"] == 2
+    source.write_text("7,0,0\n7,0,0.1\n7,5,5\n")  # no names
+    told = summary("dbscan", source, "--eps", 1, "--min-samples", 2, "--columns", "t,x,y", "--coordinates", "x, y")
+    assert (told["clusters"], told["noise"]) == (1, 1)
+
+
+def test_particles_of_a_type(summary, tmp_path):
+    gas = datasets.cosmology_box(500, rng=0).drop_vars("halo").assign_attrs(particle_type=0, boxsize=BOX)
+    io.write_particles(gas, tmp_path / "gas.hdf5")
+    for kind in ("gas", 0):
+        told = summary("fof", tmp_path / "gas.hdf5", "--linking-length", 0.5, "--particle-type", kind)
+        assert told["particles"] == 500
+
+
+def test_a_catalogue_has_units_and_the_box_of_the_user(summary, sets, tmp_path):
+    source, target = sets["fof"][0], tmp_path / "halos.parquet"
+    told = summary("fof", source, "--b", 0.2, "--boxsize", 2 * BOX, "--table", target)
+    assert told["linking_length"] == pytest.approx(0.4 * BOX / 1500 ** (1 / 3))
+    catalogue = io.read_hits(target)
+    assert catalogue["r_max"].attrs["units"] == "Mpc/h"
+    assert catalogue.attrs["noise_size"] == 1500 - told["particles_in_halos"]
+    assert told["largest"] == catalogue["size"].max()
+
+
+def test_no_halos(summary, sets, tmp_path):
+    target = tmp_path / "halos.parquet"
+    told = summary("fof", sets["fof"][0], "--b", 0.01, "--min-members", 1000, "--table", target)
+    assert (told["halos"], told["particles_in_halos"], told["largest"]) == (0, 0, 0)
+    assert len(pd.read_parquet(target)) == 0
