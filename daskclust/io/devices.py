@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
+from daskclust.core.data.lazy import meta_of
 from daskclust.core.device.arrays import cupy_module, is_cuda, is_dask, to_host
 from daskclust.io.blocks import native
 
@@ -60,8 +61,9 @@ def to_device(ds: xr.Dataset, device: Literal["cpu", "cuda"]) -> xr.Dataset:
 def _moved(data: Any, move: Callable[[Any], Any]) -> Any:
     if not is_dask(data):
         return move(data)
-    meta = move(data._meta)
-    if is_cuda(meta) == is_cuda(data._meta):
+    before = meta_of(data)
+    meta = move(before)
+    if is_cuda(meta) == is_cuda(before):
         return data
     return data.map_blocks(move, dtype=meta.dtype, meta=meta, token=f"daskclust-io{move.__name__.replace('_', '-')}")
 

@@ -48,6 +48,12 @@ _TABLE = """ /* the theme of the table comes later, with colours of its own */
 """
 
 
+def forget_sheets(state: Any) -> None:
+    """Let a page be sent its style sheets anew: Panel may take some for known to the browser that never were sent."""
+    if state.curdoc is not None:
+        getattr(state, "_stylesheets", {}).pop(state.curdoc, None)
+
+
 def styled(objects: Sequence[Any]) -> list[Any]:
     """Return what is to be seen, looking so; Panel hands a look on to nothing that is within."""
     for each in objects:

@@ -22,6 +22,17 @@ def lazy_along(values: Any, sizes: tuple[int, ...], axis: int = 0, index: Any = 
     return da.from_array(values, chunks=(*values.shape[:axis], sizes, *values.shape[axis + 1 :]))  # type: ignore[no-untyped-call,unused-ignore]
 
 
+def meta_of(collection: Any) -> Any:
+    """Return an empty array, or an empty Series, of the class and dtype that chunks of a dask collection have."""
+    if is_dask(collection):
+        from dask.array.utils import meta_from_array
+
+        return meta_from_array(collection)  # type: ignore[no-untyped-call,unused-ignore]
+    from dask.dataframe.utils import make_meta
+
+    return make_meta(collection)
+
+
 def workers_client() -> Any:
     """Return the client of the cluster on which dask would compute now, None where it would in this process."""
     from dask.base import get_scheduler

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from daskclust.core.data.columns import named_for_kernels
+from daskclust.core.data.lazy import meta_of
 from daskclust.core.device.arrays import is_cuda, is_dask
 from daskclust.core.device.machine_code.compiling import expecting
 from daskclust.core.run import merging
@@ -120,7 +121,7 @@ class Lazy:
     """
 
     def __init__(self, columns: dict[str, Any], division: Division, plan: WholePlan) -> None:
-        self._like = next(iter(columns.values()))._meta
+        self._like = meta_of(next(iter(columns.values())))
         self._layout = Layout.of(next(iter(columns.values())).chunks[0], division)
         partition, among = self._layout.partition, self._layout.among
         self._is_few = partition is None or is_cuda(self._like) or is_few(among, len(partition))
