@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, settings
 
 from daskclust.core.device import kernels as jit
 
+OTHER_PROGRAMS = Path(__file__).parent / "data"
 _QUIET = (HealthCheck.too_slow, HealthCheck.data_too_large)
 settings.register_profile("quick", deadline=None, max_examples=20, suppress_health_check=_QUIET, print_blob=True)
 settings.register_profile("long", settings.get_profile("quick"), max_examples=1000)
@@ -66,6 +67,17 @@ def shared_data() -> Path:
             pytest.fail(f"no test data at {folder}")
         pytest.skip(f"no test data at {folder}")
     return folder
+
+
+@pytest.fixture(scope="session")
+def mahalanobis_file(request: pytest.FixtureRequest) -> Callable[[str], Path]:
+    """Return what finds a file of `mhca` or gmhclust by its name: in `tests/data`, or with the real data."""
+
+    def find(name: str) -> Path:
+        own = OTHER_PROGRAMS / "mahalanobis" / name
+        return own if own.is_file() else request.getfixturevalue("shared_data") / "cytometry" / "reference" / name
+
+    return find
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from daskclust.app.live import Live
 from daskclust.app.look import DARK, LIGHT, LOOKS, Look
 from daskclust.app.page.address import Address, written
 from daskclust.app.page.board import Panel
-from daskclust.app.page.design import styled
+from daskclust.app.page.design import forget_sheets, styled
 from daskclust.app.selection import ChosenBox, Lasso, Selection
 from daskclust.app.slices import Slice
 from daskclust.app.state import State
@@ -279,8 +279,7 @@ class Explorer(Live):
     def _compare(self, kept: Kept | None) -> None:
         """Compare what is clustered from now on with what was kept, or no longer."""
         self._kept = kept
-        if pn.state.curdoc is not None:  # Panel may take style sheets for known to the browser that never were sent
-            pn.state._stylesheets.pop(pn.state.curdoc, None)
+        forget_sheets(pn.state)
         self._draw(self._seen().axes)
 
     def _seen(self) -> Seen:

@@ -63,10 +63,10 @@ class CLUE(Estimator):
     labels_ : array of int64, shape (n,)
         Cluster of each point, numbered by the smallest index of a seed; noise is -1.
     density_ : array, shape (n,)
-        Local density, equation 2.3 with d <= dc, in the precision of `X`.
+        Local density, equation 2.3 with d <= dc as in the authors' program, in the precision of `X`.
     delta_ : array, shape (n,)
-        Distance to the nearest higher, equation 2.4 with ties by index; inf where there is none within
-        max(delta_c, delta_o).
+        Distance to the nearest higher, equation 2.4 with ties by index, so that of equally dense points one is the
+        seed; inf where there is none within max(delta_c, delta_o).
     nearest_higher_ : array of int64, shape (n,)
         Index of the nearest higher, -1 where there is none; of awkward lists, counted through all events.
     is_seed_ : array of bool, shape (n,)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
+from daskclust.core.data.foreign import meta_of
 from daskclust.core.device.arrays import cupy_module, is_cuda, is_dask, to_host
 from daskclust.io.blocks import native
 
@@ -60,7 +61,7 @@ def to_device(ds: xr.Dataset, device: Literal["cpu", "cuda"]) -> xr.Dataset:
 def check_on_host(step: str, arrays: Mapping[str, Any]) -> None:
     """Raise a TypeError that names the first of some arrays, or dask arrays of such, that is on a GPU."""
     for name, array in arrays.items():
-        if is_cuda(getattr(array, "_meta", array)):
+        if is_cuda(meta_of(array) if is_dask(array) else array):
             raise TypeError(
                 f"{step} needs arrays in host memory, and {name} is on a GPU; copy it first: ds.as_numpy() for a "
                 "Dataset, cupy.asnumpy(array) for an array"
@@ -70,8 +71,9 @@ def check_on_host(step: str, arrays: Mapping[str, Any]) -> None:
 def _moved(data: Any, move: Callable[[Any], Any]) -> Any:
     if not is_dask(data):
         return move(data)
-    meta = move(data._meta)
-    if is_cuda(meta) == is_cuda(data._meta):
+    before = meta_of(data)
+    meta = move(before)
+    if is_cuda(meta) == is_cuda(before):
         return data
     return data.map_blocks(move, dtype=meta.dtype, meta=meta, token=f"daskclust-io{move.__name__.replace('_', '-')}")
 

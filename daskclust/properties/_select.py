@@ -15,6 +15,7 @@ import pandas as pd
 import xarray as xr
 
 from daskclust.core.data.columns import column, label_numbers
+from daskclust.core.data.foreign import meta_of
 from daskclust.core.data.lazy import lazy_along
 from daskclust.core.data.quote import meant
 from daskclust.core.device.arrays import is_dask, to_host
@@ -168,7 +169,7 @@ def _rows(ds: xr.Dataset, dim: Hashable, chosen: Any) -> xr.Dataset:
             axis = v.dims.index(dim)
             values = lazy_along(v.data, chosen.chunks[0], axis, ds.indexes.get(name))
             options = {"axis": axis, "adjust_chunks": {dim: tuple(counts.tolist())}, "dtype": v.dtype}
-            options |= {"meta": values._meta, "align_arrays": False, "token": "daskclust-properties-select"}
+            options |= {"meta": meta_of(values), "align_arrays": False, "token": "daskclust-properties-select"}
             found[name] = v.dims, da.blockwise(_take, v.dims, values, v.dims, chosen, (dim,), **options), v.attrs
     columns = {name: found.pop(name, v) for name, v in ds.data_vars.items()}
     rows = xr.Dataset(columns, coords=ds.drop_dims([dim]).coords, attrs=ds.attrs)

@@ -17,7 +17,7 @@ _ARGUMENTS = (
     "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
     "--disable-sync", "--no-first-run",
 )  # fmt: skip
-_SECONDS = 120.0
+_SECONDS = 600.0
 _PLACE_OF_LINE = """([name, axis]) => {
     const views = []
     const find = (view) => { views.push(view); for (const child of view.children?.() ?? []) find(child) }

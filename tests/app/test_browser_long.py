@@ -46,7 +46,7 @@ def processes() -> set[int]:
     return found
 
 
-def ended(before: set[int], seconds: float = 90.0) -> bool:
+def ended(before: set[int], seconds: float = 600.0) -> bool:
     """Return whether there are soon no others than before."""
     end = time.monotonic() + seconds
     while processes() - before and time.monotonic() < end:

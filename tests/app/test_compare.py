@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from cases.explorer import DATA, glyphs, made, view
 
 import daskclust.app
+from daskclust.app.page.design import forget_sheets
 from daskclust.app.tools.compare import compare, contingency, match
 from daskclust.app.tools.comparing import Changes, Kept, KeptPicture
 from daskclust.app.views.picture import Picture
@@ -19,6 +21,14 @@ from daskclust.metrics import adjusted_rand_index
 def labels(*runs: tuple[int, int]) -> Any:
     """Return labels of runs of points: cluster, number."""
     return np.concatenate([np.full(number, cluster, np.int64) for cluster, number in runs])
+
+
+def test_a_page_is_sent_its_sheets_anew_and_where_panel_keeps_none_nothing_is_done() -> None:
+    document, other = object(), object()
+    forget_sheets(state := SimpleNamespace(curdoc=document, _stylesheets={document: 1, other: 2}))
+    assert state._stylesheets == {other: 2}
+    forget_sheets(SimpleNamespace(curdoc=None, _stylesheets={}))
+    forget_sheets(SimpleNamespace(curdoc=document))
 
 
 def test_other_numbers_of_the_same_clusters_move_nothing() -> None:

@@ -144,7 +144,7 @@ class Loop:
     def __init__(self) -> None:
         self.shows: list[Any] = []
 
-    def until(self, holds: Any, seconds: float = 60.0) -> None:
+    def until(self, holds: Any, seconds: float = 600.0) -> None:
         end = time.monotonic() + seconds
         while not holds():
             if time.monotonic() > end:

@@ -165,7 +165,7 @@ def test_what_was_received_is_kept(tmp_path, sent, number, request):
     cut = 8 * (len(data) // 8)
     data = data[: cut + int(rng.integers(1, 8))] if ending == "half a word" else data[:cut]
     options = [word for name, file in outputs.items() for word in (f"--{name}", file)]
-    options += ["--idle", "1"] if ending == "silence" else []
+    options += ["--idle", "5"] if ending == "silence" else []
     paths = {name: tmp_path / file for name, file in outputs.items()}
     limit = int(rng.choice([12_000, 25_000, 60_000])) if ending == "full" else -1
     closing = ending if ending in ("close", "reset", "half a word", "full") else None

@@ -68,8 +68,8 @@ def assert_printed(done, expected):
 # ------------------------------------------------------------------------------------------------------------- gmhclust
 @pytest.mark.parametrize("name", SERIAL)
 @pytest.mark.parametrize("layout", ["uint32-float32", "text"])
-def test_lines_are_those_of_the_program(hca, shared_data, tmp_path, name, layout):
-    case = load(shared_data / "cytometry" / "reference", name)
+def test_lines_are_those_of_the_program(hca, mahalanobis_file, tmp_path, name, layout):
+    case = load(mahalanobis_file, name)
     write_gmhc(xr.Dataset({"X": (("cell", "channel"), case.X)}), tmp_path / "data", layout=layout)
     code, out, err = hca(tmp_path / "data", case.threshold)
     assert code == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import re
+from pathlib import Path
 
 import dask.array as da
 import numpy as np
@@ -13,6 +14,7 @@ import sklearn.cluster._dbscan as their_module
 import sklearn.cluster.tests.test_dbscan as their_tests
 from cases.dbscan import as_sklearn, assert_answer
 from cases.lanes import every_dtype
+from oracles.brute import Groups
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
@@ -183,6 +185,29 @@ def test_weights_in_a_large_set():
     rng = np.random.default_rng(4)
     X, weight = rng.random((20_000, 2)), rng.integers(-4, 12, 20_000) / 4
     assert assert_as_sklearn(X, 0.01, 9, weight).n_clusters_ > 50
+
+
+# the points and scikit-learn's labels of them, stored: NAME_EPS_MINSAMPLES.csv
+STORED = sorted((Path(__file__).parents[1] / "data" / "scikit_learn").glob("*.csv"))
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
+def test_stored_answers(path):
+    table = np.genfromtxt(path, delimiter=",", names=True)
+    X = np.stack([table[name] for name in table.dtype.names if name.startswith("x")], axis=1)
+    weight = table["weight"] if "weight" in table.dtype.names else None
+    wanted = Groups(table["label"].astype(np.int64), table["is_core"] == 1)
+    eps, min_samples = float(path.stem.split("_")[1]), int(path.stem.split("_")[2])
+    assert_answer(DBSCAN(eps, min_samples=min_samples).fit(X, sample_weight=weight), wanted)
+    chunked = None if weight is None else da.from_array(weight, chunks=150)
+    points = da.from_array(X, chunks=(150, X.shape[1]))
+    assert_answer(DBSCAN(eps, min_samples=min_samples).fit(points, sample_weight=chunked), wanted)
+    if min_samples == 2:
+        assert_answer(FriendsOfFriends(eps, min_members=2).fit(X), wanted)
+
+
+def test_there_are_stored_answers():
+    assert len(STORED) == 5
 
 
 # ------------------------------------------------------------------------------------------------------ a real snapshot

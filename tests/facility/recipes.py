@@ -222,7 +222,7 @@ def hand() -> None:
         finally:
             for program in reversed(programs):
                 program.terminate()
-                program.wait(60)
+                program.wait(600)
 
 
 if __name__ == "__main__":

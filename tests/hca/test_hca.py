@@ -32,11 +32,6 @@ COMBINATIONS = list(product(RULES, DISTANCES))
 THRESHOLDS = [0.05, 0.3, 1.0, 1, 2, 3, 1000]
 
 
-@pytest.fixture(scope="session")
-def hca_files(shared_data):
-    return shared_data / "cytometry" / "reference"
-
-
 # ------------------------------------------------------------------------------------------------------ other programs
 def fit_reference(case, **others):
     options = {name: value for name, value in {**case.options, **others}.items() if value is not None}
@@ -46,17 +41,17 @@ def fit_reference(case, **others):
 
 @pytest.mark.parametrize("how", ["plain", pytest.param("pruned", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", DEMANDED)
-def test_demanded_files(hca_files, name, how):
-    case = load(hca_files, name)
+def test_demanded_files(mahalanobis_file, name, how):
+    case = load(mahalanobis_file, name)
     with form(how, few=20):
         fitted = fit_reference(case)
     assert_equals_reference(*merges_of(fitted.linkage_), case)
 
 
 @pytest.mark.parametrize("name", NOT_DEMANDED)
-def test_other_files_have_the_answer_of_brute_force(hca_files, name):
+def test_other_files_have_the_answer_of_brute_force(mahalanobis_file, name):
     """They depart where rounding decides for the programs; not so here."""
-    case = load(hca_files, name)
+    case = load(mahalanobis_file, name)
     wanted, heights = brute_linkage(case.X, case.threshold, **case.options)
     merges, got = merges_of(fit_reference(case).linkage_)
     np.testing.assert_array_equal(merges, wanted)
@@ -64,8 +59,8 @@ def test_other_files_have_the_answer_of_brute_force(hca_files, name):
 
 
 @pytest.mark.parametrize("name", ["useR_out_n300_d3_fmd_euclid_0.1_n0_g", "useR_out_n300_d2_cmd_mahal_0.5_n0_g"])
-def test_files_in_the_order_of_groups(hca_files, name):
-    case = load(hca_files, name)
+def test_files_in_the_order_of_groups(mahalanobis_file, name):
+    case = load(mahalanobis_file, name)
     by_groups, by_height = fit_reference(case, order="groups"), fit_reference(case)
     assert_same_tree(by_groups.linkage_, by_height.linkage_)
     below = by_groups.n_apriori_merges_

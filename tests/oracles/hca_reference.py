@@ -72,15 +72,15 @@ class Case:
     first: int = 0
 
 
-def load(folder, name):
-    """Return the case of a file in the folder cytometry/reference."""
-    return _load_serial(folder, name) if name.startswith("serial_") else _load_mhca(folder, name)
+def load(find, name):
+    """Return the case of a result; `find` gives the path of a file, as the fixture `mahalanobis_file` does."""
+    return _load_serial(find, name) if name.startswith("serial_") else _load_mhca(find, name)
 
 
-def _load_mhca(folder, name):
+def _load_mhca(find, name):
     n, d, distance, rule, threshold, normalize, groups = _PARTS.search(name).groups()
-    X = _read(folder / f"x_n{n}_d{d}.csv")
-    table = _read(folder / f"{name}.csv", skiprows=1)
+    X = _read(find(f"x_n{n}_d{d}.csv"))
+    table = _read(find(f"{name}.csv"), skiprows=1)
     pairs = table[:, :2].astype(np.int64)
     # R's hclust: point i is -i, merge s is s, both from 1
     merges = np.sort(np.where(pairs < 0, -pairs - 1, len(X) + pairs - 1), axis=1)
@@ -91,17 +91,17 @@ def _load_mhca(folder, name):
         "normalize": normalize == "1",
     }
     if groups:
-        labels = _read(folder / f"g_n{n}_d{d}.csv").astype(np.int64)
+        labels = _read(find(f"g_n{n}_d{d}.csv")).astype(np.int64)
         case.options |= {"apriori": labels, "noise_label": 0, "order": "height"}
         if groups == "_gNoIntra":  # the merges within groups are made up there, of height 0
             case.first = merges_within(labels)
     return case
 
 
-def _load_serial(folder, name):
+def _load_serial(find, name):
     n, d, T = (int(part) for part in re.findall(r"\d+", name))
-    X = _read(folder / f"x_n{n}_d{d}.csv").astype(np.float32).astype(np.float64)  # the program reads float32
-    table = _read(folder / f"{name}.csv")
+    X = _read(find(f"x_n{n}_d{d}.csv")).astype(np.float32).astype(np.float64)  # the program reads float32
+    table = _read(find(f"{name}.csv"))
     case = Case(name, X, T, np.sort(table[:, :2].astype(np.int64), axis=1), table[:, 2], {"rule": "thesis"})
     # it computes in float32, too: heights that differ by less than that rounding may come in either order
     case.rtol, case.same_order = 3e-5, False

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from bokeh.server.util import match_host
 from bokeh.settings import settings
 from tornado.routing import Matcher, Rule
-from tornado.web import RequestHandler
+from tornado.web import Application, RequestHandler
 
 from daskclust.core.data.quote import quoted
 
@@ -94,7 +94,8 @@ def guard(server: Any, names: Iterable[str], allowed: Iterable[str], token: str 
     With a token, pages without it are refused, too. With none, other users and machines need one that is made.
     """
     matcher = _Guard(names, (*allowed, *settings.allowed_ws_origin()), server.port, token)
-    server._tornado.add_handlers(".*", [Rule(matcher, _Refused)])
+    (application,) = (each for each in vars(server).values() if isinstance(each, Application))
+    application.add_handlers(".*", [Rule(matcher, _Refused)])
 
 
 def run(server: Any) -> None:

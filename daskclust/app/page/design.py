@@ -48,6 +48,12 @@ _TABLE = """ /* the theme of the table comes later, with colours of its own */
 """
 
 
+def forget_sheets(state: Any) -> None:
+    """Let a page be sent its style sheets anew: Panel may take some for known to the browser that never were sent."""
+    if state.curdoc is not None:
+        getattr(state, "_stylesheets", {}).pop(state.curdoc, None)
+
+
 def styled(objects: Sequence[Any]) -> list[Any]:
     """Apply the compact theme to components and to all that is within: Panel applies it to no children."""
     for each in objects:

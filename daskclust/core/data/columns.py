@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from daskclust.core.data.foreign import arrow_series, comes_from, gives_arrow, separated
+from daskclust.core.data.foreign import arrow_series, comes_from, gives_arrow, meta_of, separated
 from daskclust.core.data.nested import flat, is_awkward
 from daskclust.core.device.arrays import device_of, is_cuda, is_dask, library, taken_over, to_host
 
@@ -145,7 +145,7 @@ def column(name: str, values: Any, kind: Kind = native) -> Any:
     values = values if is_dask(values) else plain(name, values)
     if not is_dask(values):
         return kind(name, values, 0)
-    like = values._meta
+    like = meta_of(values)
     if values.dtype.kind == "O":
         start = np.dtype(np.float64 if kind in (reals, coordinate, times, native) else np.int64)
     else:
@@ -181,7 +181,7 @@ def plain(name: str, values: Any) -> Any:
         return of_dask_series(name, values, lengths_of(values))
     if library(values) == "dask_array":
         raise TypeError(f"{name} is an array of dask-array, which is not taken; give one of dask.array")
-    if is_dask(values) and isinstance(values._meta, np.ma.MaskedArray):
+    if is_dask(values) and isinstance(meta_of(values), np.ma.MaskedArray):
         return column(name, values)
     values, _ = separated(name, values)
     if is_cuda(values):
@@ -211,8 +211,9 @@ def lengths_of(frame: Any) -> tuple[int, ...]:
 
 def of_dask_series(name: str, series: Any, lengths: tuple[int, ...]) -> Any:
     """Return a dask Series as a dask array of NumPy's types."""
-    like = _of_series(name, series._meta)
-    numbers = series.map_partitions(_numpy_series, name, meta=_numpy_series(series._meta, name))
+    meta = meta_of(series)
+    like = _of_series(name, meta)
+    numbers = series.map_partitions(_numpy_series, name, meta=_numpy_series(meta, name))
     return numbers.to_dask_array(lengths=lengths).astype(like.dtype)
 
 

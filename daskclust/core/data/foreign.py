@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskclust.core.data.units import parse
+from daskclust.core.device.arrays import is_dask
 
 _BASES = ("cm", "rad", "ns", "keV", "cm/s", "g")
 _UNITS = {"astropy": "unit", "unyt": "units", "pint": "units"}  # the attribute of arrays that has theirs
@@ -43,7 +44,20 @@ def arrow_series(values: Any) -> Any:
     import pyarrow as pa
 
     column = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.chunked_array(values)
+    if pa.types.is_dictionary(column.type):  # pandas has no unsigned codes, as older versions of pyarrow say
+        column = column.cast(column.type.value_type)
     return column.to_pandas(types_mapper=pd.ArrowDtype if pa.types.is_primitive(column.type) else None)
+
+
+def meta_of(collection: Any) -> Any:
+    """Return an empty array, or an empty Series, of the class and dtype that chunks of a dask collection have."""
+    if is_dask(collection):
+        from dask.array.utils import meta_from_array
+
+        return meta_from_array(collection)  # type: ignore[no-untyped-call,unused-ignore]
+    from dask.dataframe.utils import make_meta
+
+    return make_meta(collection)
 
 
 def separated(name: str, values: Any) -> tuple[Any, str | None]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from daskclust.core.data.checks import check_length, check_positive
 from daskclust.core.data.columns import Kind, column, coordinate, group_number, lengths_of, of_dask_series, plain, reals
-from daskclust.core.data.foreign import arrow_table, comes_from, gives_arrow, separated, unit_of
+from daskclust.core.data.foreign import arrow_table, comes_from, gives_arrow, meta_of, separated, unit_of
 from daskclust.core.data.nested import Nesting, flatten, is_awkward
 from daskclust.core.data.units import BOX, HITS, common, converted, in_unit
 from daskclust.core.device.arrays import device_of, here, is_cuda, is_dask, library, to_host
@@ -269,7 +269,7 @@ def stack(names: Sequence[str], arrays: Sequence[Any], kind: Kind = coordinate) 
         import dask.array as da
 
         _, columns = da.core.unify_chunks(*[part for each in columns for part in (da.asarray(each), "i")])
-        meta = _stacked(*[values._meta for values in columns])
+        meta = _stacked(*[meta_of(values) for values in columns])
         chunks = (columns[0].chunks[0], (len(columns),))
         # one step: da.stack has one for each column, and another to put them together
         options = {"dtype": meta.dtype, "meta": meta, "token": "daskclust-stack"}
@@ -310,7 +310,7 @@ def joined_groups(X: Any, event: Any, layer: Any) -> Any:
     if is_dask(X):
         import dask.array as da
 
-        options = {"dtype": np.int64, "meta": X._meta.ravel()[:0].astype(np.int64), "token": "daskclust-group"}
+        options = {"dtype": np.int64, "meta": meta_of(X).ravel()[:0].astype(np.int64), "token": "daskclust-group"}
         return da.map_blocks(_joined, event, layer, **options)
     return on_device_of(X, _joined(event, layer))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from daskclust.core.data.foreign import meta_of
 from daskclust.core.data.inputs import on_device_of
 from daskclust.core.device.arrays import is_dask
 
@@ -54,16 +55,16 @@ def beside_points(array: Any, X: Any) -> Any:
     """Return a dask array (n,) of one chunk on the host as one with the chunks and the class of X's blocks."""
     import dask.array as da
 
-    meta = X._meta.ravel()[:0].astype(array.dtype)
-    kind = {"dtype": array.dtype, "meta": meta, "token": _named(_like_block)}
-    return da.map_blocks(_like_block, array.rechunk((X.chunks[0],)), X._meta, **kind)
+    like = meta_of(X)
+    kind = {"dtype": array.dtype, "meta": like.ravel()[:0].astype(array.dtype), "token": _named(_like_block)}
+    return da.map_blocks(_like_block, array.rechunk((X.chunks[0],)), like, **kind)
 
 
 def map_points(function: Callable[..., Any], X: Any, *args: Any, dtype: Any = np.int64) -> Any:
     """Return ``function(block, *args)``, a number for each point, for the blocks of a dask array (n,) or (n, d)."""
     import dask.array as da
 
-    kind = {"dtype": dtype, "meta": X._meta.ravel()[:0].astype(dtype), "token": _named(function)}
+    kind = {"dtype": dtype, "meta": meta_of(X).ravel()[:0].astype(dtype), "token": _named(function)}
     return da.map_blocks(function, X, *args, drop_axis=list(range(1, X.ndim)), **kind)
 
 

@@ -11,6 +11,7 @@ import functools
 import gc
 import hashlib
 import importlib
+import logging
 import types as pytypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ from daskclust.core.device.machine_code.compiling import loaded, telling, watche
 from daskclust.core.device.machine_code.kernel_cache import cache_of, cached_on_disk
 from daskclust.core.device.threads import in_threads, thread_count
 
+_log = logging.getLogger(__name__)
 BLOCK, _MOST_BLOCKS = 128, 1 << 16  # CUDA threads a block, and blocks
 
 
@@ -166,8 +168,9 @@ class Kernel(Body):
         kinds, form, values = flatten(args)
         if kinds not in self._code:
             self._code[kinds] = self._find(kinds) or self._compile(kinds, args)
-        code, arguments = self._code[kinds], packed(form, values)  # of arrays that `args` keeps alive
-        return lambda first, last: code(first, last, arguments)
+        code = self._code[kinds]
+        given = args if hasattr(code, "py_func") else (packed(form, values),)  # of arrays that `args` keeps alive
+        return lambda first, last: code(first, last, *given)
 
     def _find(self, kinds: Kinds) -> shipped.Loop | None:
         """Return this kernel's shipped machine code for arguments of these types."""
@@ -178,12 +181,13 @@ class Kernel(Body):
 
     def _compile(self, kinds: Kinds, args: tuple[Any, ...]) -> shipped.Loop:
         """Let numba compile this kernel for arguments of these types, or load it from its cache."""
-        from numba.core.compiler_lock import global_compiler_lock
+        compiled = numba_way()
+        if not hasattr(compiled, "KernelCache"):
+            with telling():
+                return compiled.compile_kernel(self.cpu, args, self.loop)
         from numba.core.registry import cpu_target
 
-        from daskclust.core.device.machine_code import compiled
-
-        with global_compiler_lock, _without_collecting():
+        with compiled.global_compiler_lock, _without_collecting():
             if kinds in self._code:  # another thread was faster
                 return self._code[kinds]
             name = shipped.symbol(f"{self.full_name} {self._fingerprint()}", kinds)
@@ -276,18 +280,24 @@ class TeamKernel(Kernel):
 
 def _njit(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that numba compiles, to be inlined on the CPU, when it is first called."""
-    from numba import njit
-    from numba.core import entrypoints
-    from numba.core.compiler_lock import global_compiler_lock
+    return numba_way().function(function)  # type: ignore[no-any-return]
 
-    from daskclust.core.device.machine_code.compiled import InlinedCompiler
 
-    # What other packages add to numba (awkward does) it loads at the first call, on any thread and without its lock;
-    # one that compiles meanwhile fails on tables that change.
-    with global_compiler_lock:
-        entrypoints.init_all()
-    options = {"_nrt": False, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "forceinline": True}
-    return njit(**options, no_cpython_wrapper=True, pipeline_class=InlinedCompiler)(function)  # type: ignore[no-any-return]
+@functools.cache
+def numba_way() -> Any:
+    """Return the module that compiles for the CPU: with numba's inner parts, or without where they are others."""
+    try:
+        from daskclust.core.device.machine_code import compiled
+    except (ImportError, AttributeError) as error:
+        from daskclust.core.device.machine_code import public_numba
+
+        _log.warning(
+            "kernels take several times as long to compile, and are not kept: this numba has other inner parts than "
+            "daskclust knows (%s); install another numba, or a newer daskclust",
+            error,
+        )
+        return public_numba
+    return compiled
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from daskclust.core.data.foreign import meta_of
 from daskclust.core.device.arrays import is_cuda
 from daskclust.core.run.plan import Cost, Plan
 from daskclust.core.run.sampling import Looked, are_alike, balanced_cuts, look, some_chunks
@@ -112,7 +113,7 @@ def rows_per_task(X: Any, cost: Cost, workers: Workers) -> int:
     import dask
 
     seconds = float(dask.config.get("daskclust.task-seconds", SECONDS))
-    return 0 if is_cuda(X._meta) or seconds <= 0 else points_per_task(X.shape[0], cost, workers, seconds)
+    return 0 if is_cuda(meta_of(X)) or seconds <= 0 else points_per_task(X.shape[0], cost, workers, seconds)
 
 
 def tell_of_large_chunks(columns: dict[str, Any], workers: Workers, size: float | None = None) -> None:
@@ -123,7 +124,7 @@ def tell_of_large_chunks(columns: dict[str, Any], workers: Workers, size: float 
     if size is None:
         size = dividing_size(_row_size(columns))
     most = max(X.chunks[0])
-    if most * size > workers.memory and not is_cuda(X._meta):
+    if most * size > workers.memory and not is_cuda(meta_of(X)):
         _log.warning(
             "a chunk has %d points and needs about %d bytes for each, %s, but workers have only about %s free for each "
             "thread, and may be killed for lack of memory: make chunks smaller, with chunks= where files are opened or "

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from daskclust.core.data.columns import named_for_kernels
+from daskclust.core.data.foreign import meta_of
 from daskclust.core.data.lazy import whole
 from daskclust.core.device.arrays import is_dask
 from daskclust.core.device.machine_code.compiling import expecting
@@ -106,7 +107,7 @@ class Lazy:
 
     def __init__(self, columns: dict[str, Any], division: Division, plan: WholePlan) -> None:
         X = next(iter(columns.values()))
-        self._like, self._layout = X._meta, Layout.of(X.chunks[0], division)
+        self._like, self._layout = meta_of(X), Layout.of(X.chunks[0], division)
         self._exchange = exchange_for(self._layout, columns, plan.positions, plan.group)
         runs = [array.rechunk({0: self._layout.run_lengths()}, method="tasks") for array in columns.values()]
         self._chunks = self._exchange.to_chunks(Steps("", runs, self._layout), runs)

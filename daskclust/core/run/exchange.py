@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from daskclust.core.data.foreign import meta_of
 from daskclust.core.data.lazy import workers_client
 from daskclust.core.device.arrays import is_cuda
 from daskclust.core.run import steps as work
@@ -38,7 +39,7 @@ def exchange_for(layout: Layout, columns: dict[str, Any], positions: str, group:
         The columns by which points are divided, as of `Plan`.
     """
     given = work.SplitSpec(list(columns), layout.starts, layout.partition, positions, group)
-    like = next(iter(columns.values()))._meta
+    like = meta_of(next(iter(columns.values())))
     if layout.partition is None:
         return AsGiven(layout, given)
     if is_cuda(like) or is_few(layout.among, len(layout.partition)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +36,10 @@ def test_nilsson(shared_data: Path) -> None:
     xr.testing.assert_identical(read_cells(path, chunks=1000).compute(), ds)
 
 
-def test_reference_mixtures(shared_data: Path) -> None:
-    folder = shared_data / "cytometry" / "reference"
-    ds = read_cells(folder / "x_n300_d3.csv")
-    np.testing.assert_array_equal(ds["X"], np.loadtxt(folder / "x_n300_d3.csv", delimiter=","))
+def test_reference_mixtures(mahalanobis_file: Callable[[str], Path]) -> None:
+    path = mahalanobis_file("x_n300_d3.csv")
+    ds = read_cells(path)
+    np.testing.assert_array_equal(ds["X"], np.loadtxt(path, delimiter=","))
     assert ds["channel"].values.tolist() == ["channel_1", "channel_2", "channel_3"]
 
 

@@ -105,7 +105,7 @@ def test_threads_do_not_matter(write, monkeypatch):
     def held(args):
         scratches.append(args[-2][0])
         if len(scratches) <= 2:
-            both.wait(timeout=60)
+            both.wait(timeout=600)
         return prepared(args)
 
     data = stream(np.random.default_rng(8), chunks=400)

@@ -18,11 +18,12 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from llvmlite import ir
-from numba import int64, typeof, types
-from numba.core import cgutils
-from numba.core.caching import Cache, CacheImpl
-from numba.core.codegen import JITCodeLibrary
+from numba import int64, njit, typeof, types
+from numba.core import cgutils, entrypoints
+from numba.core.caching import Cache, CacheImpl, IndexDataCacheFile
+from numba.core.codegen import CPUCodegen, JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.datamodel import models
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, lower_getattr_generic, register_model
@@ -31,6 +32,13 @@ from numba.np.arrayobj import populate_array
 from daskclust.core.device.cpu import equal_run
 from daskclust.core.device.machine_code.arguments import HEADER
 
+# what is missing is seen here, and kernels are then compiled by `public_numba.py`
+_INNER = {
+    JITCodeLibrary: ("_finalize_dynamic_globals", "_optimize_final_module", "_optimize_functions"),
+    CPUCodegen: ("_module_pass_manager",),
+    IndexDataCacheFile: ("_load_index", "_save_data", "_save_index"),
+}
+_FOUND = [getattr(whole, name) for whole, names in _INNER.items() for name in names]
 _WORD, _BYTE = ir.IntType(64), ir.IntType(8)
 
 
@@ -72,6 +80,16 @@ class InlinedCompiler(Compiler):  # type: ignore[misc]
     def define_pipelines(self) -> Any:
         self.state.library = _InlinedLibrary(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
         return super().define_pipelines()
+
+
+def function(source: Callable[..., Any]) -> Any:
+    """Return what numba compiles, to be inlined, when a kernel needs it."""
+    # What other packages add to numba (awkward does) it loads at the first call, on any thread and without its lock;
+    # one that compiles meanwhile fails on tables that change.
+    with global_compiler_lock:
+        entrypoints.init_all()
+    options = {"_nrt": False, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "forceinline": True}
+    return njit(**options, no_cpython_wrapper=True, pipeline_class=InlinedCompiler)(source)
 
 
 # ------------------------------------------------------------------------------------------------------------ arguments
