@@ -10,19 +10,24 @@ from collections.abc import Mapping, Sequence
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import xarray as xr
 
-from daskclust.core.data.columns import plain
-from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT
+from daskclust.core.data.checks import axis_periods
+from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT, Points
+from daskclust.core.data.units import words
 
-from . import _clue, _density, _hca
-from ._points import LABEL, Name, fit_points, like_columns, name_of, points_of
+from ._density import box_of, length_of
+from ._hca import apriori_of, cells_in, cut_of, hierarchy_of, plain_number
+from ._results import Name, Roles, found_by, in_roles, points_of, results_of, shown, with_results
 
 if TYPE_CHECKING:
     from daskclust.clue.estimator import CLUE
     from daskclust.core.space.partition import Partition
 
 Boxsize = float | Sequence[float | None] | EllipsisType | None
+
+_CLUE = ("label", "density", "delta", "nearest_higher", "is_seed")
 
 
 @xr.register_dataset_accessor("clust")
@@ -83,16 +88,11 @@ class ClustAccessor:
 
         Parameters
         ----------
-        dc, rhoc, delta_c, delta_o, kernel, neighbor_weight
+        dc, rhoc, delta_c, delta_o, kernel, neighbor_weight, wrap
             As of `daskclust.CLUE`; `rhoc` in the unit of the weight, or the name of a variable.
-        wrap : mapping, optional
-            Period of periodic coordinates by name, e.g. ``{"phi": 2 * np.pi}``.
-        layer, event : str or None, optional
-            Variables of whole numbers: points of different layers, or events, are never neighbours. Default: ``layer``
-            and ``event`` where the Dataset has them and they are no coordinates; None: not used.
-        weight : str or None, optional
-            Variable with the weight of each point. Default: ``energy`` or else ``weight`` where the Dataset has them;
-            None: 1 for each.
+        layer, event, weight : str or None, optional
+            Variables with the layer, the event and the weight of each point. Default: ``layer``, ``event``, and
+            ``energy`` or else ``weight``, where the Dataset has them and they are no coordinates; None: not used.
         coordinates, partition
             See the class, which has an example, too.
 
@@ -103,30 +103,23 @@ class ClustAccessor:
             where there is no higher point within reach), ``nearest_higher`` (int64 index, none -1) and ``is_seed``
             (bool).
         """
-        from daskclust.clue.estimator import CLUE, threshold_of
+        from daskclust.clue.estimator import CLUE
 
-        points = points_of(self._ds, coordinates)
-        used = {
-            "layer": name_of("layer", layer, LAYER, points),
-            "event": name_of("event", event, EVENT, points),
-            "weight": name_of("weight", weight, WEIGHT, points),
-        }
-        if isinstance(rhoc, str):
-            name_of("rhoc", rhoc, (), points)
+        named = isinstance(rhoc, str)
+        roles: Roles = {"layer": (layer, LAYER), "event": (event, EVENT), "weight": (weight, WEIGHT)}
+        roles |= {"rhoc": (rhoc, ())} if named else {}
+        points, used = in_roles(points_of(self._ds, coordinates), roles)
         estimator = CLUE(
             dc,
-            threshold_of(points, rhoc, used["weight"]) if isinstance(rhoc, str) else rhoc,
+            "rhoc" if named else rhoc,
             delta_c=delta_c,
             delta_o=delta_o,
             kernel=kernel,
             neighbor_weight=neighbor_weight,
-            wrap=_clue.by_number(wrap, points.axes),
+            wrap=wrap,
         )
-        columns = {name: None if column is None else points.columns[column] for name, column in used.items()}
-        X = like_columns(points.X, columns.values())
-        options = {"layer": columns["layer"], "event": columns["event"], "sample_weight": columns["weight"]}
-        results = fit_points(estimator, X, _clue.ATTRIBUTES, **options, partition=partition)
-        return _clue.with_results(self._ds, results, estimator, points, used, rhoc)
+        found = found_by(estimator, points, _CLUE, partition=partition)
+        return self._with_clue(found, estimator, points, used, rhoc)
 
     def events(
         self,
@@ -141,10 +134,8 @@ class ClustAccessor:
 
         Parameters
         ----------
-        dt_max, variant, connectivity, min_hits
+        dt_max, variant, connectivity, min_hits, partition
             As of `daskclust.EventBuilder`; `dt_max` in ns, to which ``toa`` is converted.
-        partition
-            See the class.
 
         Returns
         -------
@@ -154,11 +145,10 @@ class ClustAccessor:
         from daskclust.events.estimator import EventBuilder
 
         builder = EventBuilder(dt_max, variant=variant, connectivity=connectivity, min_hits=min_hits)
-        labels = builder.fit(self._ds, partition=partition).labels_
-        unit = " ns" if "units" in self._ds["toa"].attrs else ""
-        words = f"dt_max={dt_max:g}{unit}, variant={variant}, connectivity={connectivity}, min_hits={min_hits}"
-        ds = self._ds.assign(label=(self._ds["toa"].dims, labels, LABEL))
-        return ds.assign_attrs(events=words)
+        labels, toa = builder.fit(self._ds, partition=partition).labels_, self._ds["toa"]
+        told = {"dt_max": shown(dt_max, "ns" if "units" in toa.attrs else None)}
+        told |= {"variant": variant, "connectivity": connectivity, "min_hits": min_hits}
+        return with_results(self._ds, "events", {"label": (toa.dims, labels)}, told, {})
 
     def dbscan(
         self,
@@ -174,15 +164,13 @@ class ClustAccessor:
 
         Parameters
         ----------
-        eps, min_samples
-            As of `daskclust.DBSCAN`.
+        eps, min_samples, coordinates, partition
+            As of `daskclust.DBSCAN`, and of the class.
         boxsize : float or sequence of float or None, optional
             Period of all coordinates, or of each; None: open. Default: ``attrs["boxsize"]`` of the Dataset for ``x``,
             ``y`` and ``z`` where it is there, in the unit of ``attrs["boxsize_units"]`` or of ``x``; others are open.
         weight : str, optional
             Variable with weights, whose sum is compared with `min_samples`. Default: 1 for each point.
-        coordinates, partition
-            See the class.
 
         Returns
         -------
@@ -200,14 +188,13 @@ class ClustAccessor:
         from daskclust.dbscan.estimator import DBSCAN
 
         points = points_of(self._ds, coordinates)
-        box = _density.box_of(self._ds, boxsize, points)
-        column = name_of("weight", weight, (), points)
+        box = box_of(self._ds, boxsize, points)
+        points, used = in_roles(points, {"weight": (weight, ())})
         estimator = DBSCAN(eps, min_samples=min_samples, boxsize=box)
-        weights = None if column is None else points.columns[column]
-        X, attributes = like_columns(points.X, [weights]), {"label": "labels_", "is_core": "is_core_"}
-        results = fit_points(estimator, X, attributes, sample_weight=weights, partition=partition)
-        ds, told = _density.with_results(self._ds, results, points, box, ("eps", eps), ("min_samples", min_samples))
-        return ds.assign_attrs(dbscan=f"{told}, weight={column!r}")
+        weights = points.columns.get("weight")
+        found = found_by(estimator, points, ("label", "is_core"), sample_weight=weights, partition=partition)
+        result = self._with_groups("dbscan", found, points, box, {"eps": eps, "min_samples": min_samples})
+        return result.assign_attrs(dbscan=f"{result.attrs['dbscan']}, weight={used['weight']!r}")
 
     def fof(
         self,
@@ -224,7 +211,7 @@ class ClustAccessor:
         Parameters
         ----------
         linking_length : float, optional
-            Largest distance between friends. Either this or `b` must be given.
+            As of `daskclust.FriendsOfFriends`. Either this or `b` must be given.
         b : float, optional
             The same as a fraction of the mean separation of the points in their box, which must be known, see
             `daskclust.io.linking_length`; 0.2 and 0.168 are usual.
@@ -238,11 +225,6 @@ class ClustAccessor:
         xarray.Dataset
             With ``label`` (int64, noise -1).
 
-        Raises
-        ------
-        ValueError
-            Unless exactly one of `linking_length` and `b` is given, and for `b` without a box.
-
         Examples
         --------
         >>> from daskclust.datasets import cosmology_box
@@ -253,14 +235,13 @@ class ClustAccessor:
         from daskclust.dbscan.estimator import FriendsOfFriends
 
         points = points_of(self._ds, coordinates)
-        box = _density.box_of(self._ds, boxsize, points)
-        length = _density.length_of(linking_length, b, points, box)
+        box = box_of(self._ds, boxsize, points)
+        length = length_of(linking_length, b, points, box)
         estimator = FriendsOfFriends(length, min_members=min_members, boxsize=box)
-        results = fit_points(estimator, points.X, {"label": "labels_"}, partition=partition)
-        ds, told = _density.with_results(
-            self._ds, results, points, box, ("linking_length", length), ("min_members", min_members), b=b
-        )
-        return ds.assign_attrs(fof=told)
+        found = found_by(estimator, points, ("label",), partition=partition)
+        fraction = {} if b is None else {"b": shown(b)}
+        numbers = {"linking_length": length, "min_members": min_members}
+        return self._with_groups("fof", found, points, box, numbers, **fraction)
 
     def hca(
         self,
@@ -300,11 +281,6 @@ class ClustAccessor:
             hierarchy as ``linkage`` (merge, linkage_column), which is SciPy's, with ``id1``, ``id2``, ``height`` and
             ``size`` along the second dimension, and ``is_apriori`` (bool), which merges are within apriori clusters.
 
-        Raises
-        ------
-        ValueError
-            For both `n_clusters` and `height`.
-
         Examples
         --------
         >>> from daskclust.datasets import cytometry
@@ -314,14 +290,19 @@ class ClustAccessor:
         """
         from daskclust.hca.estimator import MahalanobisHCA
 
-        X, dim, left_out = _hca.cells_in(self._ds, coordinates)
-        labels, words = _hca.apriori_of(self._ds, apriori, dim)
-        cut = _hca.cut_of(n_clusters, height, min_size, len(X))
-        estimator = MahalanobisHCA(
-            threshold, rule=rule, distance=distance, normalize=normalize, order=order, noise_label=noise_label
-        )
-        results = _hca.results_of(estimator, X, labels, cut, partition)
-        return _hca.with_results(self._ds, results, estimator, dim, cut, words + left_out)
+        points, dim, left_out = cells_in(self._ds, coordinates)
+        labels, source = apriori_of(self._ds, apriori, dim)
+        cut = cut_of(n_clusters, height, min_size, len(points.X))
+        parameters = {"threshold": threshold, "rule": rule, "distance": distance, "normalize": normalize}
+        parameters |= {"order": order, "noise_label": noise_label}
+        found = hierarchy_of(MahalanobisHCA(**parameters), points, dim, labels, cut, partition)
+        told = {name: plain_number(value) for name, value in parameters.items()}
+        attrs = {"label": cut, "point_height": {"units": None}}
+        attrs["linkage"] = {"units": None, **told, "normalize": int(normalize)}
+        told |= {"apriori": source, **cut, **left_out}
+        replaced = [name for name in ("linkage", "is_apriori", "linkage_column") if name in self._ds.variables]
+        result = with_results(self._ds.drop_vars(replaced), "hca", found, told, attrs)
+        return result.assign_coords(linkage_column=["id1", "id2", "height", "size"])
 
     def assign(self, estimator: CLUE, *, coordinates: Sequence[str] | None = None, weight: Name = ...) -> xr.Dataset:
         """Return the Dataset with the results of an estimator that was fitted on its points.
@@ -338,11 +319,6 @@ class ClustAccessor:
         xarray.Dataset
             As of `clue`.
 
-        Raises
-        ------
-        ValueError
-            For an estimator that is not fitted, or on another number of points.
-
         Examples
         --------
         >>> from daskclust import CLUE
@@ -351,17 +327,60 @@ class ClustAccessor:
         >>> ds.clust.assign(clue.rethreshold(rhoc=1.0))["label"].values
         array([0, 0, 1])
         """
-        points = points_of(self._ds, coordinates)
+        points, used = in_roles(points_of(self._ds, coordinates), {"weight": (weight, WEIGHT)})
         if not hasattr(estimator, "labels_"):
             raise ValueError(f"{estimator!r} is not fitted; call its fit method first")
-        results = {name: plain(name, getattr(estimator, attribute)) for name, attribute in _clue.ATTRIBUTES.items()}
-        if len(results["label"]) != len(points.X):
+        found = results_of(estimator, _CLUE)
+        if len(found["label"]) != len(points.X):
             raise ValueError(
-                f"the estimator was fitted on {len(results['label'])} points, the Dataset has {len(points.X)}; "
+                f"the estimator was fitted on {len(found['label'])} points, the Dataset has {len(points.X)}; "
                 "fit it on this Dataset"
             )
-        used = {"weight": name_of("weight", weight, WEIGHT, points)}
-        return _clue.with_results(self._ds, results, estimator, points, used, estimator.rhoc)
+        return self._with_clue(found, estimator, points, used, estimator.rhoc)
+
+    def _with_clue(
+        self, found: Mapping[str, Any], estimator: CLUE, points: Points, used: Mapping[str, str | None], rhoc: Any
+    ) -> xr.Dataset:
+        """Return the Dataset with the results of CLUE; `used` are the variables that have a role."""
+        axes, length = tuple(map(str, points.axes)), points.units.get(points.axes[0])
+        density = "1" if used["weight"] is None else points.units.get("weight")
+        dc = float(estimator.dc)
+        delta_c = dc if estimator.delta_c is None else float(estimator.delta_c)
+        delta_o = delta_c if estimator.delta_o is None else float(estimator.delta_o)
+        periods = axis_periods(estimator.wrap, points.axes)
+        wrap = {axis: period for axis, period in zip(axes, periods, strict=True) if period}
+        variable = rhoc if isinstance(rhoc, str) else None
+        one = float(rhoc) if variable is None and np.ndim(rhoc) == 0 else None
+        attrs = {
+            "density": {"units": density, "dc": dc, "dc_units": length, "rhoc": one, "rhoc_variable": variable},
+            "delta": {"units": length, "delta_c": delta_c, "delta_o": delta_o, "axes": " ".join(axes)},
+        }
+        attrs["delta"]["periods"] = list(periods)
+        told = {"dc": shown(dc, length), "rhoc": "one for each point" if variable is None else repr(variable)}
+        told |= {} if one is None else {"rhoc": shown(one, density)}
+        told |= {"delta_c": shown(delta_c, length), "delta_o": shown(delta_o, length)}
+        told["kernel"] = getattr(estimator.kernel, "__name__", None) or repr(estimator.kernel)
+        told["neighbor_weight"] = shown(estimator.neighbor_weight)
+        told |= {"wrap": f"{wrap}{words(length)}" if wrap else "None", "coordinates": repr(axes)}
+        told |= {role: repr(name) for role, name in used.items() if role != "rhoc"}
+        return with_results(self._ds, "clue", self._along_points(found, points), told, attrs)
+
+    def _with_groups(
+        self, method: str, found: Mapping[str, Any], points: Points, box: Any, numbers: Mapping[str, Any], **told: Any
+    ) -> xr.Dataset:
+        """Return the Dataset with the results of DBSCAN or friends-of-friends: a length, a least number and a box."""
+        unit = points.units.get(points.axes[0])
+        length, least = numbers
+        # a file's attribute holds whole numbers of 64 bits
+        attrs = {length: float(numbers[length]), f"{length}_units": unit, least: min(int(numbers[least]), 2**63 - 1)}
+        told = {length: shown(numbers[length], unit), **told, least: numbers[least], "boxsize": shown(box, unit)}
+        told["coordinates"] = tuple(map(str, points.axes))
+        return with_results(self._ds, method, self._along_points(found, points), told, {"label": attrs})
+
+    def _along_points(self, found: Mapping[str, Any], points: Points) -> dict[str, tuple[Any, Any]]:
+        """Return results with the dimension of the points."""
+        dims = self._ds[points.axes[0]].dims
+        return {name: (dims, values) for name, values in found.items()}
 
 
 def _parameters(method: Any) -> str:

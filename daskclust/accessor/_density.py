@@ -1,8 +1,7 @@
-"""The results of DBSCAN and friends-of-friends as variables of a Dataset."""
+"""Boxes and linking lengths: what ``ds.clust.dbscan`` and ``ds.clust.fof`` take from a Dataset."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import EllipsisType
 from typing import Any
 
@@ -11,21 +10,16 @@ import xarray as xr
 
 from daskclust.core.data.checks import check_distance, check_positive
 from daskclust.core.data.inputs import Points, box_in
-from daskclust.core.data.units import words
-
-from ._points import LABEL, described, dim_of
 
 _AXES = ("x", "y", "z")
-_IS_CORE = {"long_name": "whether the point is a core point", "units": "1"}
 
 
 def box_of(ds: xr.Dataset, boxsize: Any, points: Points) -> Any:
     """Return the period of all axes, or of each, None where it is open, in the unit of the coordinates."""
     if not isinstance(boxsize, EllipsisType):
         return boxsize
-    axes = points.axes
     there = [axis for axis in _AXES if axis in ds.variables]
-    told = box_in(ds, points.units.get(axes[0])) if set(axes) & set(there) else None
+    told = box_in(ds, points.units.get(points.axes[0])) if set(points.axes) & set(there) else None
     if told is None:
         return None
     sides = np.ravel(told).tolist()
@@ -35,17 +29,17 @@ def box_of(ds: xr.Dataset, boxsize: Any, points: Points) -> Any:
             f"attrs['boxsize'] of the Dataset must have a value for each of {', '.join(there)}, got {told!r}"
             "; give boxsize="
         )
-    known = {axis: None if side in (None, 0) else side for axis, side in zip(there, sides, strict=True)}
-    box = [known.get(str(axis)) for axis in axes]
+    known = {axis: side or None for axis, side in zip(there, sides, strict=True)}
+    box = [known.get(str(axis)) for axis in points.axes]
     return box[0] if len(set(box)) == 1 else box
 
 
 def length_of(linking_length: float | None, b: float | None, points: Points, box: Any) -> float:
     """Return the linking length, which is given or `b` times the mean separation."""
-    if (linking_length is None) == (b is None):
+    if linking_length is not None and b is None:
+        return linking_length
+    if b is None or linking_length is not None:
         raise ValueError(f"give linking_length or b, and not both; got linking_length={linking_length!r} and b={b!r}")
-    if b is None:
-        return linking_length  # type: ignore[return-value]  # not None: one of both is given
     from daskclust.io import linking_length as times_separation
 
     n, d = points.X.shape
@@ -66,31 +60,3 @@ def length_of(linking_length: float | None, b: float | None, points: Points, box
             f"box of {min(sides):g}"
         )
     return check_distance(f"the linking length of b={b!r}", length)
-
-
-def with_results(
-    ds: xr.Dataset,
-    results: Mapping[str, Any],
-    points: Points,
-    box: Any,
-    length: tuple[str, float],
-    least: tuple[str, int],
-    *,
-    b: float | None = None,
-) -> tuple[xr.Dataset, str]:
-    """Return the Dataset with results as variables, and the parameters in words: a length, a least number, a box."""
-    unit = points.units.get(points.axes[0])
-    numbers: dict[str, Any] = {length[0]: float(length[1])} | ({} if unit is None else {f"{length[0]}_units": unit})
-    numbers[least[0]] = min(int(least[1]), 2**63 - 1)  # what an attribute of a file holds
-    attrs: dict[str, dict[str, Any]] = {"label": {**LABEL, **numbers}, "is_core": _IS_CORE}
-    dim = dim_of(ds, points)
-    sides = [None if side is None else f"{side:g}" for side in ([box] if np.ndim(box) == 0 else box)]
-    told = str(sides[0]) if np.ndim(box) == 0 else "(" + ", ".join(map(str, sides)) + ")"
-    shown = {
-        length[0]: f"{length[1]:g}{words(unit)}",
-        **({} if b is None else {"b": f"{b:g}"}),
-        least[0]: least[1],
-        "boxsize": told if box is None else told + words(unit),
-        "coordinates": tuple(map(str, points.axes)),
-    }
-    return ds.assign({name: (dim, values, attrs[name]) for name, values in results.items()}), described(shown)

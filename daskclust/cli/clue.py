@@ -93,8 +93,8 @@ def clue(
 
     Seeds are hits of high density, far from any of higher density; other hits follow the nearest one of higher density.
     """
-    from daskclust.accessor._clue import by_number
     from daskclust.clue.plan import CluePlan
+    from daskclust.core.data.checks import axis_periods
     from daskclust.io import read_hits
     from daskclust.properties import cluster_table
 
@@ -111,7 +111,7 @@ def clue(
         "wrap": dict(map(_period, wrap or [])) or None,
         "partition": partition,
     }
-    by_number(parameters["wrap"], axes or ("x", "y"))  # refused before anything is read
+    axis_periods(parameters["wrap"], axes or ("x", "y"))  # refused before anything is read
     naming = file.naming(rhoc=parameters["rhoc"], coordinates=axes)
     if run.dry_run:
         estimate(job, partial(read_hits, **naming), lambda *_: CluePlan.cost, chunks)

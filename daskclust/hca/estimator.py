@@ -285,7 +285,7 @@ class MahalanobisHCA(Estimator):
 
 def _cells(data: Any) -> Points:
     """Return the coordinates (n, d) in what a user gives, and its other columns."""
-    table = table_of(data)
+    table = None if isinstance(data, Points) else table_of(data)
     if table is None or "X" not in table:
         return split_points(data, ("apriori",))
     if library(data) != "xarray":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,16 +15,12 @@ import xarray as xr
 from cases.clue import raise_if_dask_computes
 
 from daskclust import datasets
+from daskclust.systems import SYSTEMS, System
 
 ORDERS = {
     "daskclust first": "import daskclust; import xarray",
     "xarray first": "import xarray; import daskclust",
-    "a part of xarray first": "from xarray.core import dataset; import daskclust",
     "a part of xarray later": "import daskclust; from xarray.core import dataset",
-    "io first": "from daskclust import io; import xarray",
-    "accessor first": "import daskclust.accessor; import xarray",
-    "kernels first": "import daskclust.core.device.kernels; import xarray",
-    "a Dataset before": "import xarray; ds = xarray.Dataset({'x': ('hit', [0.0])}); import daskclust",
     "looked for before": "import daskclust, importlib.util; importlib.util.find_spec('xarray'); import xarray",
     "loaded when used": """
 import importlib.util
@@ -52,11 +47,9 @@ import xarray
 def test_is_there_in_whatever_order_xarray_was_imported(order: str) -> None:
     code = f"""
 import sys
-ds = None
 {order}
-if ds is None:
-    ds = xarray.Dataset({{"x": ("hit", [0.0])}}) if "xarray" in globals() else dataset.Dataset({{"x": ("hit", [0.0])}})
-assert type(ds.clust).__name__ == "ClustAccessor"
+kind = sys.modules["xarray"].Dataset if "dataset" not in globals() else dataset.Dataset
+assert type(kind().clust).__name__ == "ClustAccessor"
 assert not [finder for finder in sys.meta_path if "daskclust" in type(finder).__module__]
 """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -68,7 +61,6 @@ assert not [finder for finder in sys.meta_path if "daskclust" in type(finder).__
     [
         ("daskclust", {"numpy", "xarray", "numba", "sklearn", "dask"}),
         ("xarray, daskclust", {"numba", "sklearn"}),
-        ("daskclust.accessor", {"numba", "sklearn"}),
     ],
 )
 def test_import_is_light(imported: str, absent: set[str]) -> None:
@@ -195,7 +187,16 @@ def test_lists_its_methods_with_their_parameters() -> None:
     ds = DATA["hits"]()
     lines = repr(ds.clust).splitlines()
     assert "'hit': 600" in lines[0]
-    for name in ("clue", "events", "dbscan", "fof", "hca", "assign"):
-        parameters = list(inspect.signature(getattr(ds.clust, name)).parameters)
-        line = next(line for line in lines if line.startswith(f"  .{name}("))
-        assert all(re.search(rf"\b{parameter}\b", line) for parameter in parameters)
+    assert {line.partition("(")[0] for line in lines[1:]} == {f"  .{name}" for name in (*SYSTEMS, "assign")}
+
+
+@pytest.mark.parametrize("system", SYSTEMS.values(), ids=str)
+def test_parameters_are_those_of_the_estimator(system: System) -> None:
+    """But for those of scikit-learn that have one value, and a cut and a box that are the Dataset's by default."""
+    method = inspect.signature(getattr(xr.Dataset().clust, system.name)).parameters
+    own = inspect.signature(system.estimator).parameters
+    only = {"metric", "metric_params", "algorithm", "leaf_size", "p", "n_jobs"}
+    assert not own.keys() - method.keys() - only
+    differ = [name for name in own.keys() & method.keys() if method[name].default != own[name].default]
+    expected = {"fof": ["boxsize", "linking_length"], "dbscan": ["boxsize", "eps"], "hca": ["n_clusters"]}
+    assert sorted(differ) == expected.get(system.name, [])

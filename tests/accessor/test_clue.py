@@ -93,7 +93,7 @@ def test_coordinates_and_wrap() -> None:
         ({"layer": "plane"}, "layer names the variable 'plane'"),
         ({"weight": "x"}, "weight names the variable 'x'"),
         ({"event": "run"}, "event names the variable 'run'"),
-        ({"wrap": {"phi": 6.0}}, "wrap names the axis 'phi'; the coordinates are"),
+        ({"wrap": {"phi": 6.0}}, "wrap names the axis 'phi'; the axes are"),
         ({"rhoc": "limit"}, "rhoc names the variable 'limit'"),
     ],
 )

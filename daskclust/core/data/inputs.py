@@ -182,8 +182,10 @@ def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequenc
     """Return the coordinates in `data` and its other columns.
 
     Coordinates are the columns of that name; by default ``x``, ``y``, and ``z`` where there is no ``layer``; without
-    ``x``, all columns but those of `not_coordinates`.
+    ``x``, all columns but those of `not_coordinates`. Points that were taken apart before are as they are.
     """
+    if isinstance(data, Points):
+        return data
     if is_awkward(data):
         flattened, nesting = flatten(data)
         return split_points(flattened, not_coordinates, coordinates)._replace(nesting=nesting)
