@@ -19,7 +19,7 @@ from daskclust.core.data.units import words
 
 from ._density import box_of, length_of
 from ._hca import apriori_of, cells_in, cut_of, hierarchy_of, plain_number
-from ._results import Name, Roles, found_by, in_roles, points_of, results_of, shown, with_results
+from ._results import Name, Roles, found_by, in_roles, points_of, results_of, separations, shown, with_results
 
 if TYPE_CHECKING:
     from daskclust.clue.estimator import CLUE
@@ -344,9 +344,7 @@ class ClustAccessor:
         """Return the Dataset with the results of CLUE; `used` are the variables that have a role."""
         axes, length = tuple(map(str, points.axes)), points.units.get(points.axes[0])
         density = "1" if used["weight"] is None else points.units.get("weight")
-        dc = float(estimator.dc)
-        delta_c = dc if estimator.delta_c is None else float(estimator.delta_c)
-        delta_o = delta_c if estimator.delta_o is None else float(estimator.delta_o)
+        dc, (delta_c, delta_o) = float(estimator.dc), separations(estimator)
         periods = axis_periods(estimator.wrap, points.axes)
         wrap = {axis: period for axis, period in zip(axes, periods, strict=True) if period}
         variable = rhoc if isinstance(rhoc, str) else None

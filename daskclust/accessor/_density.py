@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from daskclust.core.data.checks import check_distance, check_positive
-from daskclust.core.data.inputs import Points, box_in
+from daskclust.core.data.inputs import Points, box_in, box_sides
 
 _AXES = ("x", "y", "z")
 
@@ -22,15 +22,8 @@ def box_of(ds: xr.Dataset, boxsize: Any, points: Points) -> Any:
     told = box_in(ds, points.units.get(points.axes[0])) if set(points.axes) & set(there) else None
     if told is None:
         return None
-    sides = np.ravel(told).tolist()
-    sides = sides * len(there) if len(sides) == 1 else sides
-    if len(sides) != len(there):
-        raise ValueError(
-            f"attrs['boxsize'] of the Dataset must have a value for each of {', '.join(there)}, got {told!r}"
-            "; give boxsize="
-        )
-    known = {axis: side or None for axis, side in zip(there, sides, strict=True)}
-    box = [known.get(str(axis)) for axis in points.axes]
+    known = dict(zip(there, box_sides(told, there), strict=True))
+    box = [known.get(str(axis)) or None for axis in points.axes]
     return box[0] if len(set(box)) == 1 else box
 
 

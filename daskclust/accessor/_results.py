@@ -87,6 +87,12 @@ def results_of(estimator: Any, names: Iterable[str]) -> dict[str, Any]:
     return {name: plain(name, getattr(estimator, "labels_" if name == "label" else f"{name}_")) for name in names}
 
 
+def separations(estimator: Any) -> tuple[float, float]:
+    """Return the distances beyond which CLUE's points are seeds, and outliers."""
+    delta_c = float(estimator.dc if estimator.delta_c is None else estimator.delta_c)
+    return delta_c, delta_c if estimator.delta_o is None else float(estimator.delta_o)
+
+
 def with_results(
     ds: xr.Dataset,
     method: str,

@@ -10,8 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.accessor._results import results_of as found_in
+from daskclust.accessor._results import separations
 from daskclust.core.data.columns import column, coordinate, label_numbers, native, plain
-from daskclust.core.data.inputs import check_one_dimension, stack, table_of, with_units_told
+from daskclust.core.data.inputs import check_one_dimension, dataset_of, stack, table_of
 from daskclust.core.data.units import hit_column
 from daskclust.core.device.arrays import is_dask, to_host
 from daskclust.core.merge.labels import NOISE
@@ -63,9 +65,6 @@ def _dataset(data: Any, names: set[Any], dim: str, axes: Sequence[str]) -> xr.Da
     """Return the columns of those names that there are, all of a Dataset and of an estimator."""
     if _is_estimator(data):
         return results_of(data)
-    if isinstance(data, xr.Dataset):
-        told: xr.Dataset = with_units_told(data)
-        return told
     table = table_of(data)
     if table is None:
         X = plain("points", data)
@@ -77,10 +76,8 @@ def _dataset(data: Any, names: set[Any], dim: str, axes: Sequence[str]) -> xr.Da
         return xr.Dataset({axes[k] if k < len(axes) else f"x{k}": (dim, X[:, k]) for k in range(X.shape[1])})
     index = getattr(getattr(data, "index", None), "name", None)
     dim = index if isinstance(index, str) else "cluster" if "cluster" in table else dim
-    there = [name for name in table if name in names]
-    check_one_dimension(table.dims(there), ())
-    columns = {name: (dim, *table.variable(name)) for name in there}
-    return xr.Dataset(columns, attrs=dict(getattr(data, "attrs", {})))
+    found: xr.Dataset = dataset_of(data, names, dim)
+    return found.assign_attrs(getattr(data, "attrs", {}))
 
 
 def _results_in(ds: xr.Dataset, data: Any, labels: Any) -> dict[str, Any]:
@@ -113,25 +110,19 @@ def _without(data: Any, there: Iterable[Any], name: str) -> str:
     return f"the {what} {name!r}, which the picture needs; it has {known}{remedy}"
 
 
-RESULTS = {name: f"{name}_" for name in ("density", "delta", "nearest_higher", "is_seed", "is_core")} | {
-    "label": "labels_"
-}
+RESULTS = ("density", "delta", "nearest_higher", "is_seed", "is_core", "label")
 
 
 def results_of(estimator: Any) -> xr.Dataset:
     """Return the results of a fitted estimator, those of CLUE with its thresholds, as ``ds.clust`` does."""
-    found = {name: plain(name, getattr(estimator, at)) for name, at in RESULTS.items() if hasattr(estimator, at)}
-    if "label" not in found:
+    if not hasattr(estimator, "labels_"):
         raise ValueError(
             f"{estimator!r} has no labels_ to draw; fit it first, as in {type(estimator).__name__}(...).fit(X)"
         )
-    ds = xr.Dataset({name: ("point", values) for name, values in found.items()})
+    there = [name for name in RESULTS if name == "label" or hasattr(estimator, f"{name}_")]
+    ds = xr.Dataset({name: ("point", values) for name, values in found_in(estimator, there).items()})
     if "delta" in ds:
-        delta_c = estimator.dc if estimator.delta_c is None else estimator.delta_c
-        ds["delta"].attrs |= {
-            "delta_c": delta_c,
-            "delta_o": delta_c if estimator.delta_o is None else estimator.delta_o,
-        }
+        ds["delta"].attrs |= dict(zip(("delta_c", "delta_o"), separations(estimator), strict=True))
         if np.ndim(estimator.rhoc) == 0 and not isinstance(estimator.rhoc, str):
             ds["density"].attrs["rhoc"] = float(estimator.rhoc)
     return ds

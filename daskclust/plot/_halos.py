@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
-from daskclust.core.data.checks import check_positive, check_whole
+from daskclust.core.data.checks import check_whole
 from daskclust.core.data.columns import column, reals
-from daskclust.core.data.inputs import box_in
+from daskclust.core.data.inputs import box_in, box_sides
 from daskclust.core.data.units import BOX, ratio
 from daskclust.core.device.arrays import is_dask
 from daskclust.plot._data import counted, dimension, finite, in_memory, opened, unit_of
@@ -196,7 +196,7 @@ def mass_function(
     note += f", {values.size - positive.size:,} of no mass" if positive.size < values.size else ""
     axes = [name for name in _AXES if name in table]
     unit = table[axes[0]].attrs.get("units") if axes else None
-    sides = _lengths(boxsize if boxsize is not ... else box_in(table, unit) if axes else None, axes)
+    sides = box_sides(boxsize if boxsize is not ... else box_in(table, unit) if axes else None, axes)
     by_volume = bool(axes) and all(sides)
     edges = log_edges(positive, bins) if positive.size else np.array([1.0, 10.0])
     number = np.histogram(np.clip(positive, edges[0], edges[-1]), edges)[0]
@@ -233,19 +233,8 @@ def _sides(ds: xr.Dataset, axes: Sequence[str]) -> list[float]:
     for place, name in enumerate(axes):
         unit = ds[name].attrs.get("units")
         is_length = unit == told or (None not in (unit, told) and ratio(str(unit), str(told)) is not None)
-        sides.append(_lengths(box_in(ds, unit), axes)[place] if name in _AXES or is_length else 0.0)
+        sides.append(box_sides(box_in(ds, unit), axes)[place] if name in _AXES or is_length else 0.0)
     return sides
-
-
-def _lengths(boxsize: Any, axes: Sequence[str]) -> list[float]:
-    """Return the length of a box along axes, 0 where it is open."""
-    lengths = [check_positive("boxsize", length or 0.0, zero=True) for length in np.ravel(boxsize).tolist()]
-    if len(lengths) == 1:
-        return lengths * len(axes)
-    if not len(axes) <= len(lengths) <= len(_AXES):
-        raise ValueError(f"boxsize must be a length, or one for each of {', '.join(axes)}, got {boxsize!r}")
-    found = dict(zip(_AXES, lengths, strict=False))
-    return [found.get(name, 0.0) for name in axes]
 
 
 def _images(

@@ -7,22 +7,21 @@ from collections.abc import Mapping, Sequence
 from types import EllipsisType
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.data.columns import numbers_of
 from daskclust.core.data.inputs import check_one_dimension, dataset_of
-from daskclust.core.data.quote import repeated
 from daskclust.core.data.units import common, converted
 from daskclust.core.device.arrays import keeping_device
 
 from . import _lazy, _pixels
-from ._columns import checked, checked_n_clusters, in_rows, label_values, table_of, variable
+from ._columns import checked, checked_n_clusters, label_values, table_of, variable
 from ._groups import group_columns
 from ._halos import halo_table
-from ._moments import Partial, merge, summarise
+from ._moments import finish, merge, summarise
 from ._select import select, select_hits, where
+from ._summary import Steps
 
 __all__ = ["cluster_table", "halo_table", "select", "select_hits", "where"]
 
@@ -147,12 +146,11 @@ def cluster_table(
     arrays = _inputs(ds, labels, weight, names)
     arrays |= {f"[{name}]": converted(arrays[f"[{name}]"], by) for name, by in ratios.items()}
     arrays, n_clusters = _lazy.counted(arrays, n_clusters)
-    of_chunk = functools.partial(summarise, names=names)
-    finish = functools.partial(_finish, weight=weight, layered="layer" in arrays)
-    if _lazy.is_lazy(arrays):
-        columns = _lazy.columns(arrays, of_chunk, merge, finish, n_clusters)
-    else:
-        columns = finish(of_chunk(arrays, 0), n_clusters)
+    finish_all = functools.partial(
+        finish, names=names, weight=weight, has_seeds="is_seed" in arrays, has_layers="layer" in arrays
+    )
+    steps = Steps(functools.partial(summarise, names=names), merge, finish_all, ("size", str(weight)))
+    columns = _lazy.columns(arrays, steps, n_clusters)
     taken = {*columns, *names, "layer"}
     columns = {**columns, **group_columns(ds, ds[names[0]], arrays["labels"], len(columns["size"]), taken)}
     return table_of(columns, _units(ds, columns, weight, dict.fromkeys(names, unit)))
@@ -181,19 +179,6 @@ def _inputs(ds: xr.Dataset, labels: Any, weight: str | None, names: tuple[str, .
     every = [*names, *([] if weight is None else [weight])]
     check_one_dimension({name: ds[name].dims for name in every}, every)
     return checked(arrays, first.shape, {"layer": numbers_of})
-
-
-def _finish(partial: Partial, n_clusters: int | None, *, weight: str | None, layered: bool) -> dict[str, Array]:
-    """Return the columns of the table, and the two numbers of noise."""
-    found = partial.columns(weight, layered=layered)
-    if twice := repeated(name for name, _ in found):
-        raise ValueError(
-            f"the table would have {twice} twice; choose other coords or weight, or rename variables of ds"
-        )
-    points = int(partial.size.sum()) + partial.noise_size
-    columns = in_rows(dict(found), partial.ids, points, n_clusters, ("size", str(weight)))
-    noise = {"noise_size": np.asarray(partial.noise_size), "noise_weight": np.asarray(partial.noise_weight)}
-    return columns | noise
 
 
 def _units(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +16,10 @@ from daskclust.core.data.quote import quoted
 from daskclust.core.device.arrays import HOST, Cuda, Host, device_of, is_cuda, to_host
 from daskclust.core.merge.labels import NOISE
 
-Array = npt.NDArray[Any]
-Int = npt.NDArray[np.int64]
+from ._summary import MOST_ROWS_PER_POINT
 
-# More rows than this for each hit means that the labels are no cluster numbers, but some other ids.
-_MOST_ROWS_PER_HIT = 100
+Array = npt.NDArray[Any]
+
 _MOST_EMPTY_ROWS = 1 << 24  # 128 MiB a column
 
 
@@ -67,7 +66,7 @@ def pixels(name: str, values: Any, first: int = 0) -> Any:
 
 def checked_n_clusters(n_clusters: int | None, n_points: int) -> int | None:
     """Return a number of rows, or None; raise for what is none."""
-    most = max(_MOST_EMPTY_ROWS, _MOST_ROWS_PER_HIT * n_points)
+    most = max(_MOST_EMPTY_ROWS, MOST_ROWS_PER_POINT * n_points)
     if n_clusters is None:
         return None
     if check_whole("n_clusters", n_clusters, 0) > most:
@@ -76,19 +75,6 @@ def checked_n_clusters(n_clusters: int | None, n_points: int) -> int | None:
             "table; number clusters from 0 first, with np.unique(labels, return_inverse=True)"
         )
     return int(n_clusters)
-
-
-def row_count(largest: int, n_points: int, n_clusters: int | None) -> int:
-    """Return the number of rows of the table."""
-    rows = largest + 1 if n_clusters is None else int(n_clusters)
-    if largest >= rows:
-        raise ValueError(f"labels go up to {largest}, but n_clusters is {rows}; give at least {largest + 1}")
-    if n_clusters is None and rows > max(1_000_000, _MOST_ROWS_PER_HIT * n_points):
-        raise ValueError(
-            f"labels go up to {largest} for {n_points} points; number clusters from 0 first, "
-            "with np.unique(labels, return_inverse=True)"
-        )
-    return rows
 
 
 def table_of(columns: Mapping[str, Any], units: Mapping[str, Any]) -> xr.Dataset:
@@ -148,69 +134,3 @@ def on_device(device: Host | Cuda, arrays: Mapping[str, Any]) -> dict[str, Any]:
             array = device.from_host(array)
         found[role] = array
     return found
-
-
-class Groups(NamedTuple):
-    """Which of n rows are of the same cluster."""
-
-    ids: Int  # (m,): the clusters, ascending
-    group: Int  # (n,): the place of each row's cluster among them
-    first: Int  # (m,): the first row of each
-    rest: Int  # (n - m,): the other rows
-
-    def reduced(self, operation: np.ufunc, values: Array) -> Array:
-        """Return an operation's result for the values (n,) of each cluster, in the order of rows."""
-        result: Array = values[self.first]
-        operation.at(result, self.group[self.rest], values[self.rest])
-        return result
-
-    def lowest(self, key: Array) -> Int:
-        """Return the row of each cluster with the smallest key, the first of several."""
-        rows = np.flatnonzero(key == self.reduced(np.minimum, key)[self.group])
-        result = self.first.copy()  # kept where the key is NaN
-        result[self.group[rows[::-1]]] = rows[::-1]  # the last that is written stays
-        return result
-
-
-def grouped(labels: Int) -> Groups:
-    """Return which rows have the same label."""
-    ids, group = _distinct(labels)
-    rows, first = np.arange(len(labels)), np.empty(len(ids), np.int64)
-    first[group[::-1]] = rows[::-1]  # the last that is written stays
-    return Groups(ids, group, first, np.flatnonzero(first[group] != rows))
-
-
-def numbered(labels: Int) -> tuple[Int, Int]:
-    """Return the clusters of a chunk, and for each point the place of its cluster among them, -1 for noise."""
-    local = np.full(len(labels), NOISE, np.int64)
-    ids, local[labels >= 0] = _distinct(labels[labels >= 0])
-    return ids, local
-
-
-def _distinct(labels: Int) -> tuple[Int, Int]:
-    """Return the distinct labels, ascending, and the place of each label among them."""
-    first, last = (int(labels.min()), int(labels.max())) if len(labels) else (0, 0)
-    if last - first > 4 * len(labels) + 1024:
-        return np.unique(labels, return_inverse=True)
-    # Cluster numbers are dense, so a table of them is some four times as fast as pandas.factorize or numpy.unique.
-    is_there = np.zeros(last - first + 1, dtype=bool)
-    is_there[labels - first] = True
-    return np.flatnonzero(is_there) + first, (np.cumsum(is_there) - 1)[labels - first]
-
-
-def in_rows(
-    found: Mapping[str, Array], ids: Int, n_points: int, n_clusters: int | None, zero: Collection[str]
-) -> dict[str, Array]:
-    """Return columns of clusters as those of the table.
-
-    Rows without points are 0 in columns named in `zero` and in unsigned ones, -1 in other integers, NaN in floats.
-    """
-    rows = row_count(int(ids.max(initial=-1)), n_points, n_clusters)
-    if len(ids) == rows:  # all of them
-        return dict(found)
-    columns = {}
-    for name, values in found.items():
-        empty = 0 if name in zero or values.dtype.kind == "u" else NOISE if values.dtype.kind == "i" else np.nan
-        columns[name] = np.full(rows, empty, values.dtype)
-        columns[name][ids] = values
-    return columns

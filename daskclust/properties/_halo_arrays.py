@@ -5,8 +5,8 @@ In chunks the first pass gives centres, the second what adds up around them: sum
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,9 +14,11 @@ import numpy as np
 from daskclust.core.device.arrays import HOST, Cuda, Host, fill
 from daskclust.core.device.threads import one_thread
 from daskclust.properties.kernels import halos as kernels
-from daskclust.properties.kernels.halos import Columns, Means, Particles, Spreads
+from daskclust.properties.kernels.halos import Columns as Derived
+from daskclust.properties.kernels.halos import Means, Particles, Spreads
 
-from ._columns import Array, Int, explain, grouped, in_rows, numbered, on_device, row_count
+from ._columns import explain, on_device
+from ._summary import Array, Columns, Groups, Summary, numbered, row_count
 
 _BLOCK = 256  # particles that a thread surveys, on all devices: sums of noise have one order
 _GRAIN = 64  # halos a task, at least
@@ -31,17 +33,6 @@ class Setting(NamedTuple):
     box: tuple[Side, Side, Side]
     axes: int  # coordinates of a particle
     gravity: float  # 0 for no spin
-
-
-@dataclass(frozen=True, slots=True)
-class Partial:
-    """What is known of the halos that have particles in some chunks."""
-
-    ids: Int  # (m,): numbers of the halos, ascending
-    means: Means  # of arrays (m,): of some chunks in the first pass, of all in the second
-    spreads: Spreads  # of arrays (m,) in the second pass, (0,) in the first
-    noise_size: int
-    noise_weight: float  # their mass
 
 
 # ------------------------------------------------------------------------------------------------------------ in memory
@@ -102,78 +93,52 @@ def _empty_means(device: Host | Cuda, rows: int) -> Means:
 
 def _columns(device: Host | Cuda, setting: Setting, means: Means, spreads: Spreads) -> dict[str, Any]:
     """Return the columns that follow from both passes."""
-    columns = _empty(device, Columns, len(means.size))
+    columns = _empty(device, Derived, len(means.size))
     device.run(kernels.finish_halo, len(means.size), *setting, means, spreads, columns, grain=1024)
     return {"size": means.size, "mass": means.mass, **columns._asdict()}
 
 
 # ------------------------------------------------------------------------------------------------------------ in chunks
-def summarise(arrays: Mapping[str, Any], start: int, setting: Setting) -> Partial:
+def summarise(arrays: Mapping[str, Any], start: int, setting: Setting) -> Summary:
     """Return centres and velocities of the halos in one chunk of n particles."""
     labels, particles = _prepared(HOST, arrays)
     with one_thread():
         _, size, mass = _survey(HOST, arrays, labels, particles, start)
         ids, local = numbered(labels)
         means = _means_of(particles, local, len(ids), setting)
-    return Partial(ids, means, _empty(HOST, Spreads, 0), size, mass)
+    return Summary(ids, means._asdict(), size, mass)
 
 
-def merge(parts: Sequence[Partial], setting: Setting) -> Partial:
-    """Return the summary of all chunks of which some summaries of the first pass are."""
-    if len(parts) == 1:
-        return parts[0]
-    groups = grouped(np.concatenate([part.ids for part in parts]))
-    joined = _joined([part.means for part in parts])
-    particles = Particles(*(getattr(joined, name) for name in Particles._fields))
+def merge(groups: Groups, many: Columns, setting: Setting) -> dict[str, Array]:
+    """Return the means of each halo, of those of several summaries of the first pass, each as one particle."""
     with one_thread():
-        means = _means_of(particles, groups.group, len(groups.ids), setting)
-    means.size[:] = groups.reduced(np.add, joined.size)
-    return Partial(groups.ids, means, parts[0].spreads, *_noise(parts))
+        means = _means_of(Particles(*map(many.get, Particles._fields)), groups.group, len(groups.ids), setting)
+    return means._asdict() | {"size": groups.reduced(np.add, many["size"])}
 
 
-def part_of(mine: Partial, total: Partial) -> Partial:
-    """Return what a chunk needs for the second pass."""
-    place = np.searchsorted(total.ids, mine.ids)
-    return replace(mine, means=Means(*(column[place] for column in total.means)))
-
-
-def join(parts: Sequence[Partial]) -> Partial:
-    """Return what a chunk needs, of the parts of it in ascending ranges of halos."""
-    ids = np.concatenate([part.ids for part in parts])
-    return Partial(ids, _joined([part.means for part in parts]), parts[0].spreads, *_noise(parts))
-
-
-def summarise_again(arrays: Mapping[str, Any], start: int, known: Partial, setting: Setting) -> Partial:
+def summarise_again(arrays: Mapping[str, Any], start: int, known: Summary, setting: Setting) -> Summary:
     """Return what the halos in one chunk of n particles add up to around their centres."""
     labels, particles = _prepared(HOST, arrays)
     rows = len(known.ids)
     spreads: Spreads = _empty(HOST, Spreads, rows)
     with one_thread():
         first, order = _members(HOST, numbered(labels)[1], rows)
-        kernels.find_spreads.run(rows, first, order, particles, setting.box, known.means, spreads)
-    return replace(known, spreads=spreads)
+        kernels.find_spreads.run(rows, first, order, particles, setting.box, Means(**known.columns), spreads)
+    return replace(known, columns={**known.columns, **spreads._asdict()})
 
 
-def merge_again(parts: Sequence[Partial]) -> Partial:
-    """Return the summary of all chunks of which some summaries of the second pass are."""
-    if len(parts) == 1:
-        return parts[0]
-    groups = grouped(np.concatenate([part.ids for part in parts]))
-    # any of a halo's will do: all have the means of all chunks
-    means = Means(*(column[groups.first] for column in _joined([part.means for part in parts])))
-    joined = _joined([part.spreads for part in parts])._asdict()
-    spreads = {name: groups.reduced(np.maximum if name == "r2" else np.add, values) for name, values in joined.items()}
-    return Partial(groups.ids, means, Spreads(**spreads), *_noise(parts))
+def merge_again(groups: Groups, many: Columns) -> dict[str, Array]:
+    """Return the sums of each halo, of several summaries of the second pass, which all have the means of all chunks."""
+    means = {name: many[name][groups.first] for name in Means._fields}
+    operations = dict.fromkeys(Spreads._fields, np.add) | {"r2": np.maximum}
+    return means | {name: groups.reduced(operation, many[name]) for name, operation in operations.items()}
 
 
-def finish(partial: Partial, n_clusters: int | None, *, setting: Setting) -> dict[str, Any]:
-    """Return the columns of the table, and the two numbers of noise."""
+def finish(many: Columns, *, setting: Setting) -> dict[str, Any]:
+    """Return the columns of the table."""
+    means, spreads = (kind(*(many[name] for name in kind._fields)) for kind in (Means, Spreads))
     with one_thread():
-        found = _columns(HOST, setting, partial.means, partial.spreads)
-    points = int(partial.means.size.sum()) + partial.noise_size
-    columns = in_rows(found, partial.ids, points, n_clusters, ("size", "mass"))
-    noise = {"noise_size": np.asarray(partial.noise_size), "noise_mass": np.asarray(partial.noise_weight)}
-    return columns | noise
+        return _columns(HOST, setting, means, spreads)
 
 
 def _means_of(particles: Particles, local: Array, rows: int, setting: Setting) -> Means:
@@ -182,13 +147,3 @@ def _means_of(particles: Particles, local: Array, rows: int, setting: Setting) -
     means = _empty_means(HOST, rows)
     kernels.find_means.run(rows, first, order, particles, setting.box, means)
     return means
-
-
-def _joined(columns: Sequence[Any]) -> Any:
-    """Return one tuple of columns of several."""
-    return type(columns[0])(*(np.concatenate(each) for each in zip(*columns, strict=True)))
-
-
-def _noise(parts: Sequence[Partial]) -> tuple[int, float]:
-    """Return number and mass of the noise of all parts."""
-    return sum(part.noise_size for part in parts), float(np.sum([part.noise_weight for part in parts]))

@@ -6,33 +6,20 @@ import functools
 from collections.abc import Sequence
 from fractions import Fraction
 from types import EllipsisType
-from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.data.checks import check_positive
-from daskclust.core.data.inputs import box_in, check_one_dimension, dataset_of
+from daskclust.core.data.inputs import box_in, box_sides, check_one_dimension, dataset_of
 from daskclust.core.data.units import BOX, common, converted
 from daskclust.core.device.arrays import device_of, keeping_device
 
 from . import _lazy
 from ._columns import checked, checked_n_clusters, label_values, table_of, variable
 from ._groups import group_columns
-from ._halo_arrays import (
-    OPEN,
-    Setting,
-    Side,
-    finish,
-    join,
-    measure,
-    merge,
-    merge_again,
-    part_of,
-    summarise,
-    summarise_again,
-)
+from ._halo_arrays import OPEN, Setting, finish, measure, merge, merge_again, summarise, summarise_again
+from ._summary import Steps
 
 _AXES = ("x", "y", "z")
 _VELOCITIES = ("vx", "vy", "vz")
@@ -142,8 +129,8 @@ def halo_table(
     mass = ("mass" if "mass" in ds else None) if mass is ... else mass
     names = _velocity_names(ds, axes, velocities)
     units, ratios = _conversions(ds, axes, names)
-    box = _box(box_in(ds, units.get("x")) if boxsize is ... else boxsize, axes)
-    x, y, z = (*box, OPEN, OPEN)[:3]
+    lengths = box_sides(box_in(ds, units.get("x")) if boxsize is ... else boxsize, axes)
+    x, y, z = (*((length, 1.0 / length) if length else OPEN for length in lengths), OPEN, OPEN)[:3]
     setting = Setting((x, y, z), len(axes), _gravity(G, axes, names))
     sources = dict(zip(_AXES, axes, strict=False)) | dict(zip(_VELOCITIES, names, strict=False))
     sources |= {} if mass is None else {"mass": mass}
@@ -155,14 +142,9 @@ def halo_table(
     arrays |= {role: converted(arrays[role], by) for role, by in ratios.items()}
     arrays, n_clusters = _lazy.counted(arrays, n_clusters)
     if _lazy.is_lazy(arrays):
-        columns = _lazy.columns(
-            arrays,
-            functools.partial(summarise, setting=setting),
-            functools.partial(merge, setting=setting),
-            functools.partial(finish, setting=setting),
-            n_clusters,
-            second=_lazy.SecondPass(part_of, join, functools.partial(summarise_again, setting=setting), merge_again),
-        )
+        again = functools.partial(summarise_again, setting=setting), merge_again
+        first = (functools.partial(step, setting=setting) for step in (summarise, merge, finish))
+        columns = _lazy.columns(arrays, Steps(*first, ("size", "mass"), "noise_mass", again), n_clusters)
     else:
         columns = measure(device_of(arrays["x"]), arrays, setting, n_clusters)
     there = _there(len(axes), moving=bool(names), spinning=setting.gravity > 0)
@@ -171,7 +153,6 @@ def halo_table(
     table = table_of(
         {name: columns[name] for name in there} | found, {**_units(units, mass_unit), **dict.fromkeys(found, "1")}
     )
-    lengths = [length for length, _ in box]
     told = {BOX: units["x"]} if "x" in units else {}
     return table.assign_attrs(boxsize=lengths, **told) if any(lengths) else table
 
@@ -202,16 +183,6 @@ def _velocity_names(
     if isinstance(velocities, str) or len(velocities) != len(axes):
         raise ValueError(f"velocities must name one variable for each of {', '.join(axes)}, got {velocities!r}")
     return tuple(velocities)
-
-
-def _box(boxsize: Any, axes: tuple[str, ...]) -> tuple[Side, ...]:
-    """Return the length of the box along each axis, and its inverse."""
-    lengths = [boxsize] if boxsize is None or np.ndim(boxsize) == 0 else list(boxsize)
-    lengths = lengths * len(axes) if len(lengths) == 1 else lengths
-    if len(lengths) != len(axes):
-        raise ValueError(f"boxsize must be a length, or one for each of {', '.join(axes)}, got {boxsize!r}")
-    checked = [0.0 if length is None else check_positive("boxsize", length, zero=True) for length in lengths]
-    return tuple((length, 1.0 / length) if length else OPEN for length in checked)
 
 
 def _gravity(G: float | None, axes: tuple[str, ...], names: tuple[str, ...]) -> float:

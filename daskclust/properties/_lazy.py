@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +20,9 @@ from daskclust.core.data.lazy import workers_client
 from daskclust.core.merge.labels import NOISE
 from daskclust.core.run.graph import Box
 
-from ._columns import row_count
+from ._summary import Columns, Steps, Summary, finished, joined, merged, row_count
 
 Array = npt.NDArray[Any]
-# Summaries are dataclasses with `ids` (ascending), `noise_size`, `noise_weight` and arrays with a cluster a column.
-Summarise = Callable[..., Any]  # arrays of one chunk by role, its first index, its part if there is one -> summary
-Merge = Callable[[Sequence[Any]], Any]
-Finish = Callable[..., Mapping[str, Array]]  # summary, number of rows -> columns of the table
 
 _ROWS = 1 << 17  # of a range, about
 _MOST_PIECES = 1 << 20  # of all summaries; where chunks are many, ranges are longer
@@ -36,49 +32,34 @@ _FAN_IN = 16
 _FEW = 128
 
 
-class SecondPass(NamedTuple):
-    """What is done with all chunks once more, when all summaries are merged."""
-
-    part: Callable[[Any, Any], Any]  # piece of a chunk's summary, merged one -> what of the second that chunk needs
-    join: Merge  # parts of all ranges -> one
-    summarise: Summarise
-    merge: Merge
-
-
 def is_lazy(arrays: Mapping[str, Any]) -> bool:
     """Return whether any of the arrays is dask's."""
     return any(hasattr(array, "__dask_graph__") for array in arrays.values())
 
 
-def columns(
-    arrays: Mapping[str, Any],
-    summarise: Summarise,
-    merge: Merge,
-    finish: Finish,
-    rows: int,
-    *,
-    second: SecondPass | None = None,
-) -> Mapping[str, Any]:
-    """Return the columns of the table of dask arrays."""
+def columns(arrays: Mapping[str, Any], steps: Steps, rows: int | None) -> Mapping[str, Any]:
+    """Return the columns of the table, of dask arrays lazy ones; `rows` of these must be known."""
+    if not is_lazy(arrays):
+        return finished(steps.summarise(arrays, 0), rows, len(arrays["labels"]), steps)
     # The types of the columns are those of a table of nothing.
     empty = {role: np.empty(0, array.dtype) for role, array in arrays.items()}
-    nothing = summarise(empty, 0)
+    nothing = steps.summarise(empty, 0)
     arrays = dict(zip(arrays, in_same_chunks(list(arrays.values())), strict=True))
-    ranges = _ranges(rows, arrays["labels"].numblocks[0])
-    pieces = _pieces(arrays, summarise, ranges)
-    total = _merged(pieces, merge)
-    if second is not None:
-        parts = mapped("part", _parts, pieces, total, part=second.part, chunks=pieces.chunks)
-        parts = _exchanged(parts, (1, -1))
-        known = mapped("known", _joined, parts, join=second.join, chunks=parts.chunks[:1], drop_axis=1)
-        pieces = _pieces(arrays, second.summarise, ranges, known)
-        nothing, total = second.summarise(empty, 0, nothing), _merged(pieces, second.merge)
+    ranges = _ranges(rows or 0, arrays["labels"].numblocks[0])
+    pieces = _pieces(arrays, steps.summarise, ranges)
+    total = _merged(pieces, steps.merge)
+    if steps.again is not None:
+        summarise, merge = steps.again
+        parts = _exchanged(mapped("part", _parts, pieces, total, chunks=pieces.chunks), (1, -1))
+        known = mapped("known", _joined, parts, chunks=parts.chunks[:1], drop_axis=1)
+        pieces = _pieces(arrays, summarise, ranges, known)
+        nothing, total = summarise(empty, 0, nothing), _merged(pieces, merge)
     one_each = ((1,) * len(ranges),)
     table = mapped(
-        "finish", _finished, total, ranges=ranges, finish=finish, nothing=nothing, chunks=one_each, drop_axis=0
+        "finish", _finished, total, ranges=ranges, steps=steps, nothing=nothing, chunks=one_each, drop_axis=0
     )
     result = {}
-    for name, like in finish(nothing, 0).items():
+    for name, like in finished(nothing, 0, 0, steps).items():
         if like.ndim:
             result[name] = mapped("column", _take, table, column=name, chunks=(ranges,), dtype=like.dtype)
         else:  # noise
@@ -127,7 +108,7 @@ def _ranges(rows: int, chunks: int) -> tuple[int, ...]:
     return tuple(np.diff(np.arange(number + 1) * rows // number).tolist())
 
 
-def _pieces(arrays: Mapping[str, Any], summarise: Summarise, ranges: tuple[int, ...], *known: Any) -> Any:
+def _pieces(arrays: Mapping[str, Any], summarise: Callable[..., Summary], ranges: tuple[int, ...], *known: Any) -> Any:
     """Return a dask array of objects, shape (chunks, ranges): the pieces of summaries, blocks of one range each.
 
     A block has the pieces of as many chunks as there are ranges: about one summary, where all chunks have clusters of
@@ -146,7 +127,11 @@ def _exchanged(pieces: Any, chunks: tuple[int, int]) -> Any:
 
 
 def _summarise_block(
-    *blocks: Array, roles: tuple[str, ...], summarise: Summarise, ranges: tuple[int, ...], block_info: Any = None
+    *blocks: Array,
+    roles: tuple[str, ...],
+    summarise: Callable[..., Summary],
+    ranges: tuple[int, ...],
+    block_info: Any = None,
 ) -> Array:
     """Return the summary of one chunk as one row of pieces; dask tells where the chunk begins."""
     start = block_info[0]["array-location"][0][0]
@@ -158,27 +143,20 @@ def _summarise_block(
     return _boxes(_cut(summary, ranges))[None]
 
 
-def _cut(summary: Any, ranges: tuple[int, ...]) -> list[Any]:
+def _cut(summary: Summary, ranges: tuple[int, ...]) -> list[Summary | None]:
     """Return the part of a summary in each range, None where it has no cluster; noise is with the first."""
     ends = np.searchsorted(summary.ids, np.cumsum((0, *ranges))).tolist()
-    pieces: list[Any] = []
-    for begin, end in itertools.pairwise(ends):
-        part = {f.name: _columns_of(getattr(summary, f.name), slice(begin, end)) for f in fields(summary)}
-        pieces.append(replace(summary, **part) if begin < end or not pieces else None)
-        summary = replace(summary, noise_size=0, noise_weight=0.0) if len(pieces) == 1 else summary
+    pieces: list[Summary | None] = [None] * len(ranges)
+    for k, (begin, end) in enumerate(itertools.pairwise(ends)):
+        if begin < end or k == 0:
+            # copies: the others need not stay in memory for them
+            columns = {name: values[..., begin:end].copy() for name, values in summary.columns.items()}
+            noise = (summary.noise_size, summary.noise_weight) if k == 0 else ()
+            pieces[k] = Summary(summary.ids[begin:end].copy(), columns, *noise)
     return pieces
 
 
-def _columns_of(value: Any, part: slice) -> Any:
-    """Return some clusters of what a summary has: an array, a tuple of such, or what is not of clusters."""
-    if isinstance(value, np.ndarray):
-        return value[..., part].copy()  # the others need not stay in memory for it
-    if hasattr(value, "_fields"):
-        return type(value)(*(_columns_of(column, part) for column in value))
-    return value
-
-
-def _merged(pieces: Any, merge: Merge) -> Any:
+def _merged(pieces: Any, merge: Callable[..., Columns]) -> Any:
     """Return a dask array of objects, shape (1, ranges): the pieces of each range merged as a tree."""
     import dask.array as da
 
@@ -198,28 +176,35 @@ def _merged(pieces: Any, merge: Merge) -> Any:
     )
 
 
-def _merge_boxes(boxes: Any, axis: Any, keepdims: Any, *, merge: Merge) -> Array:
+def _merge_boxes(boxes: Any, axis: Any, keepdims: Any, *, merge: Callable[..., Columns]) -> Array:
     """Return one piece of those in an array, or in nested lists of arrays; None of none."""
     from dask.core import flatten
 
     parts = [part for box in flatten([boxes]) for part in box.flat if part is not None]
-    return _boxes([merge(parts) if parts else None])[None]
+    return _boxes([merged(parts, merge) if parts else None])[None]
 
 
-def _parts(pieces: Array, total: Array, *, part: Callable[[Any, Any], Any]) -> Array:
-    """Return what each chunk needs for the second pass of one range."""
-    return _boxes([None if piece is None else part(piece, total[0, 0]) for piece in pieces[:, 0]])[:, None]
+def _parts(pieces: Array, total: Array) -> Array:
+    """Return what the merged summary of one range has on the clusters of each chunk."""
+    return _boxes([None if piece is None else _known(piece, total[0, 0]) for piece in pieces[:, 0]])[:, None]
 
 
-def _joined(parts: Array, *, join: Merge) -> Array:
-    return _boxes([join([part for part in parts.flat if part is not None])])
+def _known(piece: Summary, total: Summary) -> Summary:
+    place = np.searchsorted(total.ids, piece.ids)
+    return replace(piece, columns={name: values[..., place] for name, values in total.columns.items()})
 
 
-def _finished(total: Array, *, ranges: tuple[int, ...], finish: Finish, nothing: Any, block_info: Any = None) -> Array:
+def _joined(parts: Array) -> Array:
+    return _boxes([joined([part for part in parts.flat if part is not None])])
+
+
+def _finished(
+    total: Array, *, ranges: tuple[int, ...], steps: Steps, nothing: Summary, block_info: Any = None
+) -> Array:
     """Return the columns of one range."""
     k = block_info[0]["chunk-location"][1]
     found = nothing if total[0, 0] is None else total[0, 0]
-    return _boxes([finish(replace(found, ids=found.ids - sum(ranges[:k])), ranges[k])])
+    return _boxes([finished(replace(found, ids=found.ids - sum(ranges[:k])), ranges[k], 0, steps)])
 
 
 def _take(table: Array, column: str) -> Array:

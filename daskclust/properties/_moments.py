@@ -1,67 +1,39 @@
-"""Summaries of clusters in one chunk of points, and how summaries of several chunks become one."""
+"""Moments of clusters of points: a summary of one chunk, one summary of several, and the rows that follow."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.data.quote import repeated
 from daskclust.core.merge.labels import NOISE
 
-from ._columns import Groups, check, check_labels, finite, grouped
+from ._columns import check, check_labels, finite
+from ._summary import Array, Columns, Groups, Summary, grouped
 
 Float = npt.NDArray[np.float64]
-Int = npt.NDArray[np.int64]
 
 # In place of a seed or a layer that is not there: the largest index, so that a minimum prefers any other.
 _NONE = np.iinfo(np.int64).max
+_OPERATIONS = {
+    "size": np.add,
+    **dict.fromkeys(("low", "first_layer"), np.minimum),
+    **dict.fromkeys(("high", "last_layer"), np.maximum),
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Partial:
-    """What is known of the m clusters that have points in some chunks."""
-
-    names: tuple[str, ...]  # the c coordinates
-    has_seeds: bool  # whether the points have an ``is_seed``
-    noise_size: int
-    noise_weight: float
-    ids: Int  # (m,): numbers of the clusters, ascending
-    size: Int  # (m,): number of points
-    weight: Float  # (m,): sum of weights
-    mean: Float  # (c, m): weighted mean
-    square: Float  # (c, m): weighted sum of squared distances to the mean
-    low: Float  # (c, m): extent
-    high: Float
-    seed_at: Float  # (c, m): position of the seed, NaN without one
-    seed: Int  # (m,): smallest index of a seed
-    seed_layer: Int  # (m,): its layer
-    first_layer: Int  # (m,): extent in layers
-    last_layer: Int
-
-    def columns(self, weight: str | None, *, layered: bool) -> list[tuple[str, npt.NDArray[Any]]]:
-        """Return the properties of the clusters by name; NaN, and -1 for integers, where one has none."""
-        total = np.where(self.weight > 0, self.weight, np.nan)
-        found: list[tuple[str, npt.NDArray[Any]]] = [("size", self.size)]
-        found += [] if weight is None else [(weight, self.weight)]
-        for k, name in enumerate(self.names):
-            found += [(name, np.where(self.weight > 0, self.mean[k], np.nan))]
-            found += [(f"{name}_rms", np.sqrt(self.square[k] / total))]
-            found += [(f"{name}_min", self.low[k]), (f"{name}_max", self.high[k])]
-        found += [("rms", np.sqrt(self.square.sum(axis=0) / total))]
-        if self.has_seeds:
-            found += [("seed", np.where(self.seed == _NONE, NOISE, self.seed))]
-            found += [(f"{name}_seed", at) for name, at in zip(self.names, self.seed_at, strict=True)]
-        if layered:
-            common = np.where(self.first_layer == self.last_layer, self.first_layer, NOISE)
-            layer = self.seed_layer if self.has_seeds else common
-            found += [("layer", np.where(layer == _NONE, NOISE, layer))]
-        return found
+# Columns of a summary, of c coordinates:
+#   size, weight       number of points, and sum of weights
+#   mean, square       (c, m): weighted mean, and weighted sum of squared distances to it
+#   low, high          (c, m): extent
+#   seed               smallest index of a seed, its layer, and (c, m) its position, NaN without one
+#   seed_layer, seed_at
+#   first_layer, last_layer: extent in layers
 
 
-def summarise(arrays: Mapping[str, npt.NDArray[Any]], start: int, names: tuple[str, ...]) -> Partial:
+def summarise(arrays: Mapping[str, Array], start: int, names: tuple[str, ...]) -> Summary:
     """Return the summary of one chunk, whose first point has the index `start`: each point is a summary of its own."""
     labels = arrays["labels"].astype(np.int64, copy=False)
     check_labels(labels, start)
@@ -73,61 +45,58 @@ def summarise(arrays: Mapping[str, npt.NDArray[Any]], start: int, names: tuple[s
     x = np.array([values[inside] for values in points]).reshape(len(names), n)
     seeds = arrays["is_seed"][inside] if "is_seed" in arrays else np.zeros(n, bool)
     layer = arrays["layer"][inside].astype(np.int64) if "layer" in arrays else np.full(n, _NONE)
-    every = Partial(
-        names=names,
-        has_seeds="is_seed" in arrays,
-        noise_size=len(labels) - n,
-        noise_weight=float(weight[~inside].sum()),
-        ids=labels[inside],
-        size=np.ones(n, np.int64),
-        weight=weight[inside],
-        mean=x,
-        square=np.zeros_like(x),
-        low=x,
-        high=x,
-        seed_at=np.where(seeds, x, np.nan),
-        seed=np.where(seeds, start + np.flatnonzero(inside), _NONE),
-        seed_layer=np.where(seeds, layer, _NONE),
-        first_layer=layer,
-        last_layer=layer,
-    )
-    return _grouped(every)
-
-
-def merge(parts: Sequence[Partial]) -> Partial:
-    """Return the summary of all chunks of which some summaries are, in the order of the chunks."""
-    if len(parts) == 1:
-        return parts[0]
-    joined: dict[str, Any] = {
-        f.name: np.concatenate([getattr(part, f.name) for part in parts], axis=-1)
-        for f in fields(Partial)
-        if isinstance(getattr(parts[0], f.name), np.ndarray)
+    every = {
+        "size": np.ones(n, np.int64),
+        "weight": weight[inside],
+        "mean": x,
+        "square": np.zeros_like(x),
+        "low": x,
+        "high": x,
+        "seed_at": np.where(seeds, x, np.nan),
+        "seed": np.where(seeds, start + np.flatnonzero(inside), _NONE),
+        "seed_layer": np.where(seeds, layer, _NONE),
+        "first_layer": layer,
+        "last_layer": layer,
     }
-    size, weight = sum(part.noise_size for part in parts), float(np.sum([part.noise_weight for part in parts]))
-    return _grouped(replace(parts[0], noise_size=size, noise_weight=weight, **joined))
+    groups = grouped(labels[inside])
+    return Summary(groups.ids, merge(groups, every), len(labels) - n, float(weight[~inside].sum()))
 
 
-def _grouped(many: Partial) -> Partial:
-    """Return the summary of several, in which clusters may be more than once."""
-    groups = grouped(many.ids)
-    seed = groups.lowest(many.seed)
-    moments = [_moments(groups, many.weight, *each) for each in zip(many.mean, many.square, strict=True)]
-    mean, square = np.array(moments).reshape(len(many.names), 2, len(groups.ids)).swapaxes(0, 1)
-    return replace(
-        many,
-        ids=groups.ids,
-        size=groups.reduced(np.add, many.size),
-        weight=_sums(groups, many.weight),
-        mean=mean,
-        square=square,
-        low=_along_axes(groups, np.minimum, many.low),
-        high=_along_axes(groups, np.maximum, many.high),
-        seed_at=many.seed_at[:, seed],
-        seed=many.seed[seed],
-        seed_layer=many.seed_layer[seed],
-        first_layer=groups.reduced(np.minimum, many.first_layer),
-        last_layer=groups.reduced(np.maximum, many.last_layer),
-    )
+def merge(groups: Groups, many: Columns) -> Columns:
+    """Return the columns of each cluster, of those of several summaries."""
+    seed = groups.lowest(many["seed"])
+    mean, square = np.empty((2, len(many["mean"]), len(groups.ids)))
+    for k, (x, around) in enumerate(zip(many["mean"], many["square"], strict=True)):
+        mean[k], square[k] = _moments(groups, many["weight"], x, around)
+    found = {name: groups.reduced(operation, many[name]) for name, operation in _OPERATIONS.items()}
+    found |= {"weight": _sums(groups, many["weight"]), "mean": mean, "square": square}
+    return found | {name: many[name][..., seed] for name in ("seed_at", "seed", "seed_layer")}
+
+
+def finish(
+    many: Columns, names: tuple[str, ...], weight: str | None, *, has_seeds: bool, has_layers: bool
+) -> dict[str, Array]:
+    """Return the properties of the clusters by name; NaN, and -1 for integers, where one has none."""
+    total = np.where(many["weight"] > 0, many["weight"], np.nan)
+    found: list[tuple[str, Array]] = [("size", many["size"])]
+    found += [] if weight is None else [(weight, many["weight"])]
+    for k, name in enumerate(names):
+        found += [(name, np.where(many["weight"] > 0, many["mean"][k], np.nan))]
+        found += [(f"{name}_rms", np.sqrt(many["square"][k] / total))]
+        found += [(f"{name}_min", many["low"][k]), (f"{name}_max", many["high"][k])]
+    found += [("rms", np.sqrt(many["square"].sum(axis=0) / total))]
+    if has_seeds:
+        found += [("seed", np.where(many["seed"] == _NONE, NOISE, many["seed"]))]
+        found += [(f"{name}_seed", at) for name, at in zip(names, many["seed_at"], strict=True)]
+    if has_layers:
+        common = np.where(many["first_layer"] == many["last_layer"], many["first_layer"], NOISE)
+        layer = many["seed_layer"] if has_seeds else common
+        found += [("layer", np.where(layer == _NONE, NOISE, layer))]
+    if twice := repeated(name for name, _ in found):
+        raise ValueError(
+            f"the table would have {twice} twice; choose other coords or weight, or rename variables of ds"
+        )
+    return dict(found)
 
 
 def _moments(groups: Groups, weight: Float, x: Float, square: Float) -> tuple[Float, Float]:
@@ -144,11 +113,6 @@ def _moments(groups: Groups, weight: Float, x: Float, square: Float) -> tuple[Fl
     shift = _sums(groups, weight * rest) / divisor
     around = _sums(groups, weight * rest * rest + square)
     return mean + shift, np.maximum(around - total * shift * shift, 0.0)
-
-
-def _along_axes(groups: Groups, operation: np.ufunc, values: Float) -> Float:
-    """Return an operation's result for each axis and group."""
-    return np.array([groups.reduced(operation, row) for row in values]).reshape(len(values), len(groups.ids))
 
 
 def _sums(groups: Groups, values: Float) -> Float:

@@ -12,7 +12,8 @@ from daskclust.core.device.threads import in_threads, thread_count
 from daskclust.properties.kernels import chains as chain_kernels
 from daskclust.properties.kernels.clusters import Columns, Hits, Totals
 
-from ._columns import explain, on_device, row_count
+from ._columns import explain, on_device
+from ._summary import row_count
 
 OPTIONAL = ("energy", "chip", "tof")
 CHECKED = ("toa", "tot", "energy"), ("tot", "energy")  # finite, and not negative

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,24 +14,15 @@ from daskclust.properties.kernels import chains as chain_kernels
 from daskclust.properties.kernels import clusters as kernels
 from daskclust.properties.kernels.clusters import Totals
 
-from ._columns import Int, explain, grouped, in_rows, numbered, on_device
+from ._columns import explain, on_device
 from ._pixel_arrays import CHECKED, FLOATS, divided, empty_columns, hits_of, is_there, survey
+from ._summary import Columns, Groups, Summary, numbered
 
 _OPERATIONS = dict.fromkeys(("x_min", "y_min"), np.minimum) | dict.fromkeys(("x_max", "y_max", "toa_last"), np.maximum)
 _OF_FIRST_HIT, _OF_SEED = ("toa", "tof", "chip"), ("seed", "tot_max", "x_seed", "y_seed")
 
 
-@dataclass(frozen=True, slots=True)
-class Partial:
-    """What is known of the clusters that have hits in some chunks."""
-
-    ids: Int  # (m,): numbers of the clusters, ascending
-    totals: Totals  # of arrays (m,)
-    noise_size: int
-    noise_weight: float
-
-
-def summarise(arrays: Mapping[str, Any], start: int, by: int) -> Partial:
+def summarise(arrays: Mapping[str, Any], start: int, by: int) -> Summary:
     """Return the summary of one chunk of n hits."""
     arrays = on_device(HOST, arrays)
     labels, hits, bad = arrays["labels"], hits_of(HOST, arrays), np.zeros(1, np.int64)
@@ -50,31 +40,23 @@ def summarise(arrays: Mapping[str, Any], start: int, by: int) -> Partial:
         )
     if bad[0] or labels.min(initial=NOISE) < NOISE:
         explain(arrays, start, *CHECKED)
-    return Partial(ids, totals, int(blocks.noise_size.sum()), float(np.sum(blocks.noise_weight)))
+    return Summary(ids, totals._asdict(), int(blocks.noise_size.sum()), float(np.sum(blocks.noise_weight)))
 
 
-def merge(parts: Sequence[Partial]) -> Partial:
-    """Return the summary of all chunks of which some summaries are."""
-    if len(parts) == 1:
-        return parts[0]
-    groups = grouped(np.concatenate([part.ids for part in parts]))
-    t = Totals(*(np.concatenate(columns) for columns in zip(*(part.totals for part in parts), strict=True)))
-    winners = dict.fromkeys(_OF_FIRST_HIT, groups.lowest(t.toa)) | dict.fromkeys(_OF_SEED, groups.lowest(-t.tot_max))
-    result = {
+def merge(groups: Groups, many: Columns) -> Columns:
+    """Return the totals of each cluster, of those of several summaries."""
+    first, seed = groups.lowest(many["toa"]), groups.lowest(-many["tot_max"])
+    winners = dict.fromkeys(_OF_FIRST_HIT, first) | dict.fromkeys(_OF_SEED, seed)
+    return {
         name: values[winners[name]] if name in winners else groups.reduced(_OPERATIONS.get(name, np.add), values)
-        for name, values in t._asdict().items()
+        for name, values in many.items()
     }
-    noise_weight = float(np.sum([part.noise_weight for part in parts]))
-    return Partial(groups.ids, Totals(**result), sum(part.noise_size for part in parts), noise_weight)
 
 
-def finish(partial: Partial, n_clusters: int | None, *, by: int, has: tuple[str, ...]) -> dict[str, Any]:
-    """Return the columns of the table, and the two numbers of noise."""
-    columns = empty_columns(HOST, partial.totals, len(partial.ids), has)
+def finish(many: Columns, *, by: int, has: tuple[str, ...]) -> dict[str, Any]:
+    """Return the columns of the table."""
+    totals = Totals(**many)
+    columns = empty_columns(HOST, totals, len(totals.size), has)
     with one_thread():
-        kernels.finish_row.run(len(partial.ids), partial.totals, by, columns)
-    found = {name: column for name, column in columns._asdict().items() if is_there(name, has)}
-    points = int(partial.totals.size.sum()) + partial.noise_size
-    result = in_rows(found, partial.ids, points, n_clusters, ("size", "tot", "energy"))
-    noise = {"noise_size": np.asarray(partial.noise_size), "noise_weight": np.asarray(partial.noise_weight)}
-    return result | noise
+        kernels.finish_row.run(len(totals.size), totals, by, columns)
+    return {name: column for name, column in columns._asdict().items() if is_there(name, has)}

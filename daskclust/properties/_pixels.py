@@ -18,6 +18,7 @@ from ._columns import checked, label_values, pixels, table_of, variable
 from ._groups import group_columns
 from ._pixel_arrays import OPTIONAL, tabulate
 from ._pixel_chunks import finish, merge, summarise
+from ._summary import Steps
 
 _NEEDED = ("x", "y", "toa", "tot")
 _WEIGHTS: dict[str | None, int] = {None: BY_NOTHING, "tot": BY_TOT, "energy": BY_ENERGY}
@@ -59,8 +60,9 @@ def pixel_table(
     arrays, n_clusters = _lazy.counted(arrays, n_clusters)
     by = _WEIGHTS[weight]
     if _lazy.is_lazy(arrays):
-        of_chunk, all_of_them = functools.partial(summarise, by=by), functools.partial(finish, by=by, has=tuple(arrays))
-        columns = _lazy.columns(arrays, of_chunk, merge, all_of_them, n_clusters)
+        finish_all = functools.partial(finish, by=by, has=tuple(arrays))
+        steps = Steps(functools.partial(summarise, by=by), merge, finish_all, ("size", "tot", "energy"))
+        columns = _lazy.columns(arrays, steps, n_clusters)
     else:
         columns = tabulate(device_of(arrays["x"]), arrays, by, n_clusters)
     columns = {**columns, **group_columns(ds, ds["x"], arrays["labels"], len(columns["size"]), columns)}

@@ -142,9 +142,7 @@ def test_what_is_wrong_with_dbscan(box: xr.Dataset) -> None:
         box.clust.dbscan(-1.0)
     with pytest.raises(ValueError, match="weight names the variable 'tau'"):
         box.clust.dbscan(0.2, weight="tau")
-    with pytest.raises(
-        ValueError, match=r"attrs\['boxsize'\] of the Dataset must have a value for each of x, y, z, got \[1.0, 2.0\]"
-    ):
+    with pytest.raises(ValueError, match=r"boxsize must be a length, or one for each of x, y, z, got \[1.0, 2.0\]"):
         box.assign_attrs(boxsize=[1.0, 2.0]).clust.dbscan(0.2)
 
 

@@ -6,13 +6,13 @@ Known by name here, and imported nowhere: pandas, dask and xarray are looked for
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskclust.core.data.checks import check_length
+from daskclust.core.data.checks import check_length, check_positive
 from daskclust.core.data.columns import Kind, column, coordinate, group_number, lengths_of, of_dask_series, plain, reals
 from daskclust.core.data.foreign import arrow_table, comes_from, gives_arrow, separated, unit_of
 from daskclust.core.data.nested import Nesting, flatten, is_awkward
@@ -22,6 +22,7 @@ from daskclust.core.device.arrays import device_of, here, is_cuda, is_dask, libr
 LAYER = ("layer",)
 EVENT = ("event",)
 WEIGHT = ("energy", "weight")
+_AXES = ("x", "y", "z")
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 NOT_CLUSTERED = "not_clustered"
@@ -128,8 +129,8 @@ def _is_dataset(data: Any) -> bool:
     return hasattr(data, "data_vars") and comes_from(data, "xarray")
 
 
-def dataset_of(data: Any) -> Any:
-    """Return a Dataset as it is, and named columns of anything else as one with the dimension ``point``."""
+def dataset_of(data: Any, names: Container[str] | None = None, dim: str = "point") -> Any:
+    """Return a Dataset as it is, and columns of anything else as one along `dim`: those of some names, or all."""
     if _is_dataset(data):
         return with_units_told(data)
     table = table_of(data)
@@ -137,9 +138,9 @@ def dataset_of(data: Any) -> Any:
         raise TypeError(f"points must be a Dataset, a DataFrame or a mapping with named columns, got {type(data)!r}")
     import xarray as xr
 
-    check_one_dimension(table.dims(table), ())
-    variables = {name: table.variable(name) for name in table}
-    return xr.Dataset({name: ("point", values, attrs) for name, (values, attrs) in variables.items()})
+    there = [name for name in table if names is None or name in names]
+    check_one_dimension(table.dims(there), ())
+    return xr.Dataset({name: (dim, *table.variable(name)) for name in there})
 
 
 def with_units_told(ds: Any) -> Any:
@@ -176,6 +177,17 @@ def box_in(ds: Any, unit: str | None) -> Any:
     by = common({"the coordinates": unit, name: told}, ds.attrs.get("hubble"))[1][name]
     sides = [None if side is None else converted(np.float64(side), by).item() for side in np.ravel(box).tolist()]
     return sides if np.ndim(box) else sides[0]
+
+
+def box_sides(boxsize: Any, axes: Sequence[str]) -> list[float]:
+    """Return the length of a box along axes, 0 where it is open, of one length or those along x, y and z."""
+    lengths = [check_positive("boxsize", length or 0.0, zero=True) for length in np.ravel(boxsize).tolist()]
+    if len(lengths) == 1:
+        return lengths * len(axes)
+    if not len(axes) <= len(lengths) <= len(_AXES):
+        raise ValueError(f"boxsize must be a length, or one for each of {', '.join(axes)}, got {boxsize!r}")
+    found = dict(zip(_AXES, lengths, strict=False))
+    return [found.get(name, 0.0) for name in axes]
 
 
 def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequence[str] | None = None) -> Points:
