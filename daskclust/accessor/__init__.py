@@ -15,11 +15,10 @@ import xarray as xr
 
 from daskclust.core.data.checks import axis_periods
 from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT, Points
-from daskclust.core.data.units import words
 
 from ._density import box_of, length_of
 from ._hca import apriori_of, cells_in, cut_of, hierarchy_of, plain_number
-from ._results import Name, Roles, found_by, in_roles, points_of, results_of, separations, shown, with_results
+from ._results import Name, Roles, found_by, in_roles, points_of, results_of, separations, with_results
 
 if TYPE_CHECKING:
     from daskclust.clue.estimator import CLUE
@@ -146,9 +145,9 @@ class ClustAccessor:
 
         builder = EventBuilder(dt_max, variant=variant, connectivity=connectivity, min_hits=min_hits)
         labels, toa = builder.fit(self._ds, partition=partition).labels_, self._ds["toa"]
-        told = {"dt_max": shown(dt_max, "ns" if "units" in toa.attrs else None)}
-        told |= {"variant": variant, "connectivity": connectivity, "min_hits": min_hits}
-        return with_results(self._ds, "events", {"label": (toa.dims, labels)}, told, {})
+        parameters = {"dt_max": dt_max, "variant": variant, "connectivity": connectivity, "min_hits": min_hits}
+        units = {"dt_max": "ns" if "units" in toa.attrs else None}
+        return with_results(self._ds, "events", {"label": (toa.dims, labels)}, parameters, units, {})
 
     def dbscan(
         self,
@@ -193,8 +192,14 @@ class ClustAccessor:
         estimator = DBSCAN(eps, min_samples=min_samples, boxsize=box)
         weights = points.columns.get("weight")
         found = found_by(estimator, points, ("label", "is_core"), sample_weight=weights, partition=partition)
-        result = self._with_groups("dbscan", found, points, box, {"eps": eps, "min_samples": min_samples})
-        return result.assign_attrs(dbscan=f"{result.attrs['dbscan']}, weight={used['weight']!r}")
+        parameters: dict[str, Any] = {
+            "eps": eps,
+            "min_samples": min_samples,
+            "boxsize": box,
+            "coordinates": repr(points.axes),
+        }
+        parameters["weight"] = repr(used["weight"])
+        return self._with_groups("dbscan", found, points, parameters)
 
     def fof(
         self,
@@ -239,9 +244,13 @@ class ClustAccessor:
         length = length_of(linking_length, b, points, box)
         estimator = FriendsOfFriends(length, min_members=min_members, boxsize=box)
         found = found_by(estimator, points, ("label",), partition=partition)
-        fraction = {} if b is None else {"b": shown(b)}
-        numbers = {"linking_length": length, "min_members": min_members}
-        return self._with_groups("fof", found, points, box, numbers, **fraction)
+        parameters: dict[str, Any] = {
+            "linking_length": length,
+            **({} if b is None else {"b": b}),
+            "min_members": min_members,
+        }
+        parameters |= {"boxsize": box, "coordinates": repr(points.axes)}
+        return self._with_groups("fof", found, points, parameters)
 
     def hca(
         self,
@@ -301,7 +310,7 @@ class ClustAccessor:
         attrs["linkage"] = {"units": None, **told, "normalize": int(normalize)}
         told |= {"apriori": source, **cut, **left_out}
         replaced = [name for name in ("linkage", "is_apriori", "linkage_column") if name in self._ds.variables]
-        result = with_results(self._ds.drop_vars(replaced), "hca", found, told, attrs)
+        result = with_results(self._ds.drop_vars(replaced), "hca", found, told, {}, attrs)
         return result.assign_coords(linkage_column=["id1", "id2", "height", "size"])
 
     def assign(self, estimator: CLUE, *, coordinates: Sequence[str] | None = None, weight: Name = ...) -> xr.Dataset:
@@ -349,31 +358,37 @@ class ClustAccessor:
         wrap = {axis: period for axis, period in zip(axes, periods, strict=True) if period}
         variable = rhoc if isinstance(rhoc, str) else None
         one = float(rhoc) if variable is None and np.ndim(rhoc) == 0 else None
-        attrs = {
+        attrs: dict[str, dict[str, Any]] = {
             "density": {"units": density, "dc": dc, "dc_units": length, "rhoc": one, "rhoc_variable": variable},
             "delta": {"units": length, "delta_c": delta_c, "delta_o": delta_o, "axes": " ".join(axes)},
         }
         attrs["delta"]["periods"] = list(periods)
-        told = {"dc": shown(dc, length), "rhoc": "one for each point" if variable is None else repr(variable)}
-        told |= {} if one is None else {"rhoc": shown(one, density)}
-        told |= {"delta_c": shown(delta_c, length), "delta_o": shown(delta_o, length)}
-        told["kernel"] = getattr(estimator.kernel, "__name__", None) or repr(estimator.kernel)
-        told["neighbor_weight"] = shown(estimator.neighbor_weight)
-        told |= {"wrap": f"{wrap}{words(length)}" if wrap else "None", "coordinates": repr(axes)}
-        told |= {role: repr(name) for role, name in used.items() if role != "rhoc"}
-        return with_results(self._ds, "clue", self._along_points(found, points), told, attrs)
+        parameters = {
+            "dc": dc,
+            "rhoc": one if one is not None else "one for each point" if variable is None else repr(variable),
+            "delta_c": delta_c,
+            "delta_o": delta_o,
+            "kernel": repr(estimator.kernel) if isinstance(estimator.kernel, str) else estimator.kernel,
+            "neighbor_weight": float(estimator.neighbor_weight),
+            "wrap": wrap or None,
+            "coordinates": repr(axes),
+            **{role: repr(name) for role, name in used.items() if role != "rhoc"},
+        }
+        units = dict.fromkeys(("dc", "delta_c", "delta_o", "wrap"), length)
+        units |= {} if one is None else {"rhoc": density}
+        return with_results(self._ds, "clue", self._along_points(found, points), parameters, units, attrs)
 
     def _with_groups(
-        self, method: str, found: Mapping[str, Any], points: Points, box: Any, numbers: Mapping[str, Any], **told: Any
+        self, method: str, found: Mapping[str, Any], points: Points, parameters: Mapping[str, Any]
     ) -> xr.Dataset:
-        """Return the Dataset with the results of DBSCAN or friends-of-friends: a length, a least number and a box."""
-        unit = points.units.get(points.axes[0])
-        length, least = numbers
-        # a file's attribute holds whole numbers of 64 bits
-        attrs = {length: float(numbers[length]), f"{length}_units": unit, least: min(int(numbers[least]), 2**63 - 1)}
-        told = {length: shown(numbers[length], unit), **told, least: numbers[least], "boxsize": shown(box, unit)}
-        told["coordinates"] = tuple(map(str, points.axes))
-        return with_results(self._ds, method, self._along_points(found, points), told, {"label": attrs})
+        """Return the Dataset with the results of DBSCAN or friends-of-friends."""
+        unit, length = points.units.get(points.axes[0]), next(iter(parameters))
+        least = next(name for name in parameters if name.startswith("min_"))
+        # an attribute of a file holds whole numbers of 64 bits
+        attrs = {length: float(parameters[length]), f"{length}_units": unit}
+        attrs[least] = min(int(parameters[least]), 2**63 - 1)
+        units = {length: unit, "boxsize": unit}
+        return with_results(self._ds, method, self._along_points(found, points), parameters, units, {"label": attrs})
 
     def _along_points(self, found: Mapping[str, Any], points: Points) -> dict[str, tuple[Any, Any]]:
         """Return results with the dimension of the points."""

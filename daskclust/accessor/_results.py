@@ -98,22 +98,27 @@ def with_results(
     method: str,
     found: Mapping[str, tuple[Any, Any]],
     parameters: Mapping[str, Any],
+    units: Mapping[str, str | None],
     attrs: Mapping[str, Mapping[str, Any]],
 ) -> xr.Dataset:
-    """Return the Dataset with results, of which there are dimensions and values, and parameters in words.
+    """Return the Dataset with results, of which there are dimensions and values, and parameters, in words.
 
-    `attrs` are further attributes of the results: what a netCDF file can hold, None for none.
+    `units` are those of parameters, `attrs` more attributes of results: what a netCDF file can hold, None for none.
     """
     variables = {}
     for name, (dims, values) in found.items():
         about = {"long_name": NAMES[name], "units": "1", **attrs.get(name, {})}
         variables[name] = dims, values, {key: value for key, value in about.items() if value is not None}
-    told = ", ".join(f"{name}={value}" for name, value in parameters.items())
+    told = ", ".join(f"{name}={_words(value, units.get(name))}" for name, value in parameters.items())
     return ds.assign(variables).assign_attrs({method: told})
 
 
-def shown(value: Any, unit: str | None = None) -> str:
-    """Return a number, None or a sequence of both in words."""
+def _words(value: Any, unit: str | None = None) -> str:
+    """Return a parameter in words: a number, several, or what has a name."""
+    if value is None or isinstance(value, str):
+        return str(value)
+    if callable(value):
+        return getattr(value, "__name__", None) or repr(value)
     if np.ndim(value):
-        return f"({', '.join(map(shown, value))}){words(unit)}"
-    return "None" if value is None else f"{value:g}{words(unit)}"
+        return f"({', '.join(map(_words, value))}){words(unit)}"
+    return (f"{value:g}" if isinstance(value, float | np.floating) else str(value)) + words(unit)

@@ -216,19 +216,20 @@ def cells_of(data: Any, labels: Any) -> Cells:
     Labels are an array, the name of a variable or column, or a fitted estimator; None is for ``label``.
     """
     named = "label" if labels is None else labels if isinstance(labels, str) else None
-    columns: Any = opened(data, ("X",)) if isinstance(data, xr.Dataset) or _is_estimator(data) else table_of(data)
+    is_matrix = isinstance(data, xr.Dataset) or _is_estimator(data)  # an estimator has no X, as is said
+    columns: Any = opened(data, ("X",)) if is_matrix else table_of(data)
     if named is not None and (columns is None or named not in columns):
         raise ValueError(_without(data, () if columns is None else columns, named))
     if columns is None:
         X = data if hasattr(data, "shape") else np.asarray(data)
-    elif columns is data:
-        X = data["X"]
+    elif is_matrix:
+        X = columns["X"]
     else:
         channels = [name for name in columns if name not in ("label", "apriori", named)]
         X = stack(channels, [columns[name] for name in channels])
     if len(X.shape) != 2:
         raise ValueError(f"X must have shape (cell, channel), got {tuple(X.shape)}")
-    names = [f"channel {k}" for k in range(X.shape[1])] if columns is None or columns is data else channels
+    names = [f"channel {k}" for k in range(X.shape[1])] if columns is None or is_matrix else channels
     if isinstance(X, xr.DataArray) and X.dims[1] in X.coords:
         names = [str(name) for name in X.coords[X.dims[1]].values]
     there = labels_of(columns, labels if named is None else named)

@@ -136,7 +136,8 @@ def merge_again(groups: Groups, many: Columns) -> dict[str, Array]:
 
 def finish(many: Columns, *, setting: Setting) -> dict[str, Any]:
     """Return the columns of the table."""
-    means, spreads = (kind(*(many[name] for name in kind._fields)) for kind in (Means, Spreads))
+    means = Means(*(many[name] for name in Means._fields))
+    spreads = Spreads(*(many[name] for name in Spreads._fields))
     with one_thread():
         return _columns(HOST, setting, means, spreads)
 

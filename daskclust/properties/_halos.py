@@ -46,8 +46,8 @@ def halo_table(
     labels : str or array_like of int, shape (n,), default "label"
         Halo numbers, -1 for particles in none: a variable of `ds`, or an array.
     boxsize : float, sequence of float or None, optional
-        Length of the periodic box in the unit of ``x``, or one for each axis, 0 or None where it is open. Default:
-        ``ds.attrs["boxsize"]`` where it is there; None: open.
+        Length of the periodic box in the unit of ``x``, or one for each of ``x``, ``y`` and ``z``, 0 or None where it
+        is open. Default: ``ds.attrs["boxsize"]`` where it is there; None: open.
     mass : str or None, optional
         Variable with masses, not negative; None: 1 for each. Default: "mass" if `ds` has it.
     velocities : sequence of str or None, optional
@@ -142,9 +142,15 @@ def halo_table(
     arrays |= {role: converted(arrays[role], by) for role, by in ratios.items()}
     arrays, n_clusters = _lazy.counted(arrays, n_clusters)
     if _lazy.is_lazy(arrays):
-        again = functools.partial(summarise_again, setting=setting), merge_again
-        first = (functools.partial(step, setting=setting) for step in (summarise, merge, finish))
-        columns = _lazy.columns(arrays, Steps(*first, ("size", "mass"), "noise_mass", again), n_clusters)
+        steps = Steps(
+            functools.partial(summarise, setting=setting),
+            functools.partial(merge, setting=setting),
+            functools.partial(finish, setting=setting),
+            zero=("size", "mass"),
+            noise="noise_mass",
+            again=(functools.partial(summarise_again, setting=setting), merge_again),
+        )
+        columns = _lazy.columns(arrays, steps, n_clusters)
     else:
         columns = measure(device_of(arrays["x"]), arrays, setting, n_clusters)
     there = _there(len(axes), moving=bool(names), spinning=setting.gravity > 0)

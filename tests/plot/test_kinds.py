@@ -15,7 +15,7 @@ import xarray as xr
 from cases import pictures as made
 from cases.elements import options
 
-from daskclust import CLUE, DBSCAN, EventBuilder, FriendsOfFriends, MahalanobisHCA, plot, properties
+from daskclust import CLUE, DBSCAN, EventBuilder, FriendsOfFriends, plot, properties
 
 COLUMNS = ("x", "y", "z", "layer", "energy", "toa", "tot", "tof", "chip", "mass", "size", "r_max", "label")
 CLUE_RESULTS = ("density", "delta", "nearest_higher", "is_seed")
@@ -248,22 +248,17 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         lambda: plot.clusters(fof()),
         r"FriendsOfFriends keeps its results \(is_core, label\) and not its points.* no 'x'",
     ),
-    (lambda: plot.mass_function(fof()), "no 'mass'; give the points, or the table of clusters"),
     (lambda: plot.clusters(np.zeros((2, 2)), labels=DBSCAN()), r"DBSCAN\(\) has no labels_ to draw; fit it first"),
     (lambda: plot.clusters(np.zeros((3, 2)), labels=fof()), r"labels have shape \(2,\), the points \(3,\)"),
     (lambda: plot.clusters(np.zeros((3, 2))), "ndarray has no column 'label'.*has x, y; cluster the points first"),
     (lambda: plot.clusters(pd.DataFrame({"a": [1]})), "DataFrame has no column 'x', which the picture needs; it has a"),
-    (lambda: plot.clusters(pd.DataFrame({"x": [1], "y": [2]}), labels="k"), "no column 'k'"),
     (lambda: plot.clusters([1, 2, 3]), r"or a fitted estimator, got list of shape \(3,\)"),
-    (lambda: plot.hit_map("hits.tpx3"), r"or a fitted estimator, got str"),
     (lambda: plot.dendrogram(fof()), "has no linkage_ to draw; give a fitted MahalanobisHCA"),
-    (lambda: plot.dendrogram(MahalanobisHCA()), "has no linkage_ to draw"),
     (lambda: plot.ellipses(fof(), fof(), 0, 1), "keeps its results.* no 'X'"),
     (
         lambda: plot.ellipses(np.zeros((3, 2)), None, 0, 1),
         "ndarray has no column 'label'.* has none; cluster the points",
     ),
-    (lambda: plot.ellipses(cell_frame().drop(columns="label"), None, 0, 1), "no column 'label'"),
 ]
 
 

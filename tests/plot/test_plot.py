@@ -29,9 +29,9 @@ def result() -> xr.Dataset:
 
 
 @pytest.fixture(scope="module")
-def million() -> xr.Dataset:
-    """Return 1e6 clustered hits."""
-    return datasets.calorimeter(100, 10_000, rng=0).clust.clue(5.0, 4.0)
+def many() -> xr.Dataset:
+    """Return 240 000 clustered hits, of which noise alone is more than is drawn as markers."""
+    return datasets.calorimeter(24, 10_000, rng=0).clust.clue(5.0, 4.0)
 
 
 def kinds(result: xr.Dataset, rhoc: float, delta_c: float, delta_o: float) -> dict[str, int]:
@@ -103,17 +103,10 @@ def test_hardly_any_points(result: xr.Dataset, rows: int, tmp_path: Path) -> Non
     save_all((plot.decision(few), plot.decision(few, logx=True, logy=True), plot.clusters(few, links=True)), tmp_path)
 
 
-def test_labels_have_units(result: xr.Dataset) -> None:
-    found = options(plot.decision(result))
-    assert found["xlabel"] == f"local density {plot.RHO} (GeV)"
-    assert found["ylabel"] == "distance to higher δ (cm)"
-    found = options(plot.clusters(result), "matplotlib")
-    assert (found["xlabel"], found["ylabel"]) == ("x (cm)", "y (cm)")
-
-
 # ------------------------------------------------------------------------------------------------------------- clusters
 def test_clusters_have_every_point(result: xr.Dataset) -> None:
     overlay = plot.clusters(result)
+    assert [options(overlay)[name] for name in ("xlabel", "ylabel")] == ["x (cm)", "y (cm)"]
     noise, seeds = int((result["label"] == -1).sum()), int(result["is_seed"].sum())
     assert noise > 0
     assert glyphs(overlay) == {"noise": noise, "member": 600 - noise, "seed": seeds}
@@ -160,19 +153,17 @@ def test_layers(result: xr.Dataset) -> None:
 
 
 # --------------------------------------------------------------------------------------------------------------- raster
-def test_a_million_points_are_rasterized(million: xr.Dataset, tmp_path: Path) -> None:
+def test_many_points_are_rasterized(many: xr.Dataset, tmp_path: Path) -> None:
     for log in ({}, {"logx": True}, {"logx": True, "logy": True}):
-        overlay = plot.decision(million, **log)
+        overlay = plot.decision(many, **log)
         grid = by_label(overlay, hv.QuadMesh if log else hv.Image)
         counted = {label: int(np.nansum(image.dimension_values("points"))) for label, image in grid.items()}
-        expected = kinds(million, 4.0, 5.0, 5.0)
+        expected = kinds(many, 4.0, 5.0, 5.0)
         assert {label: counted.get(label, 0) + glyphs(overlay)[label] for label in expected} == expected
         assert sum(glyphs(overlay).values()) <= 3 * 10_000
-        plot.save(overlay, tmp_path / "decision.html")
-        assert (tmp_path / "decision.html").stat().st_size < 6e6
-    overlay = plot.clusters(million, links=True)
+    overlay = plot.clusters(many, links=True)
     noise = by_label(overlay, hv.Image)["noise"]
-    assert int(np.nansum(noise.dimension_values("points"))) == int((million["label"] == -1).sum())
+    assert int(np.nansum(noise.dimension_values("points"))) == int((many["label"] == -1).sum())
     assert list(by_label(overlay, hv.RGB)) == ["member"]
     assert sum(glyphs(overlay).values()) == 0
     for name in ("clusters.html", "clusters.png"):
@@ -180,13 +171,13 @@ def test_a_million_points_are_rasterized(million: xr.Dataset, tmp_path: Path) ->
     assert not overlay.traverse(lambda element: element, [hv.DynamicMap]), "no server is needed"
 
 
-def test_all_points_equal_are_rasterized(tmp_path: Path) -> None:
+def test_all_points_equal_are_rasterized() -> None:
     n = 100_001
     column = ("hit", np.zeros(n))
     ds = xr.Dataset({"x": column, "y": column, "label": column, "is_seed": ("hit", np.zeros(n, bool))})
     ds = ds.assign(label=ds["label"].astype(int), density=("hit", np.ones(n)), delta=("hit", np.full(n, np.inf)))
     assert int(np.nansum(by_label(plot.decision(ds), hv.Image)["follower"].dimension_values("points"))) == n
-    plot.save(plot.clusters(ds), tmp_path / "equal.png", dpi=40)
+    assert list(by_label(plot.clusters(ds), hv.RGB)) == ["member"]
 
 
 # ----------------------------------------------------------------------------------------------------------- histograms
@@ -210,11 +201,7 @@ def test_odd_histograms(energy: list[float], tmp_path: Path) -> None:
 @pytest.mark.parametrize("files", ["cdn", "server"])  # of Panel's own models, which a session of the explorer imports
 def test_html_needs_no_network(result: xr.Dataset, tmp_path: Path, files: str) -> None:
     importlib.import_module("panel.models.tabulator")
-    pictures = {
-        "decision": plot.decision(result),
-        "layers": plot.layers(result),
-        "slider": plot.layers(result, slider=True),
-    }
+    pictures = {"decision": plot.decision(result), "slider": plot.layers(result, slider=True)}
     for name, picture in pictures.items():
         with set_resource_mode(files):
             plot.save(picture, tmp_path / f"{name}.html")
@@ -243,12 +230,6 @@ def test_slider_shows_one_frame(result: xr.Dataset, tmp_path: Path) -> None:
     assert [figure.get("visible", True) for figure in figures] == [True, False, False]
     titles = [figure["title"]["attributes"]["text"] for figure in figures]
     assert [title.split(":")[0] for title in titles] == ["layer 0", "layer 1", "layer 2"]
-
-
-def test_sliders_of_layouts_are_saved(result: xr.Dataset, tmp_path: Path) -> None:
-    both = plot.layers(result, slider=True) + plot.layers(result, slider=True, seeds=False)
-    plot.save(both, tmp_path / "both.html")
-    assert (tmp_path / "both.html").read_text().count("layer 2: ") == 2
 
 
 def test_png_svg_and_pdf(result: xr.Dataset, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from daskclust import accessor, datasets, io
@@ -50,7 +50,6 @@ def cases(draw: Any) -> Any:
     return ds, labels, table_of, names, rows, draw(st.lists(st.integers(1, 7), min_size=1, max_size=20))
 
 
-@settings(max_examples=40)
 @given(cases())
 def test_common_numbers(case: Any) -> None:
     ds, labels, table_of, names, rows, sizes = case
@@ -79,8 +78,7 @@ def test_other_dimensions_and_names_that_are_used(name: str) -> None:
         cluster_table(ds, [0, 0], weight=None)
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet", "h5", "npz"])
-@pytest.mark.parametrize("chunks", [None, 9000])
+@pytest.mark.parametrize(("suffix", "chunks"), [("csv", None), ("parquet", 9000), ("h5", 9000), ("npz", None)])
 def test_files_of_tables_have_events(tmp_path: Any, suffix: str, chunks: int | None) -> None:
     parts = [datasets.hgcal_event(3, 10, rng=k) for k in range(3)]
     events = xr.concat(parts, "hit", data_vars="all", combine_attrs="drop")

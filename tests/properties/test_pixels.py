@@ -204,15 +204,15 @@ def test_types_and_units() -> None:
 def test_threads_change_nothing(monkeypatch: Any, order: str) -> None:
     monkeypatch.setattr(_pixel_arrays, "_PIECE", 500)
     monkeypatch.setattr(_pixel_arrays, "BLOCK", 64)
-    n = 20_000
-    ds = pixel_hits(n, 5000, 1)
+    n = 8_000
+    ds = pixel_hits(n, 2000, 1)
     rng = np.random.default_rng(2)
     in_time = (np.arange(n) // 4 + rng.integers(0, 3, n)).astype(np.int64)
-    labels = {"time": in_time, "any": rng.integers(-1, 4000, n), "descending": in_time[::-1].copy()}[order]
+    labels = {"time": in_time, "any": rng.integers(-1, 1600, n), "descending": in_time[::-1].copy()}[order]
     tables = by_threads(lambda: cluster_table(ds, labels))
     xr.testing.assert_identical(*tables)
     assert_is(tables[0], by_loop(ds, labels, tables[0].sizes["cluster"], "energy"))
-    lazy = told(cluster_table(ds.chunk(hit=4999), labels))
+    lazy = told(cluster_table(ds.chunk(hit=1999), labels))
     for name in set(lazy) - {"energy", "x", "y"}:  # the centroid is weighted by energy here
         np.testing.assert_array_equal(lazy[name], tables[0][name], err_msg=str(name))
 
@@ -232,13 +232,9 @@ def test_more_hits_than_a_chunk_holds(monkeypatch: Any, chunks: int | None) -> N
         ({}, {"weight": "mass"}, r"weight of pixels must be 'tot', 'energy' or None, got 'mass'"),
         ({}, {"coords": ["x"]}, r"coords=\['x'\]: positions of pixels are x and y; leave it out"),
         ({"toa": np.nan}, {}, r"toa must be finite, got nan at index 7"),
-        ({"toa": -np.inf}, {}, r"toa must be finite, got -inf at index 7"),
         ({"tot": -25.0}, {}, r"tot must not be negative, got -25.0 at index 7"),
-        ({"tot": np.inf}, {}, r"tot must be finite, got inf at index 7"),
-        ({"energy": np.nan}, {}, r"energy must be finite, got nan at index 7"),
         ({"energy": -1.0}, {"weight": None}, r"energy must not be negative, got -1.0 at index 7"),
         ({"x": 70000}, {}, r"x must be from 0 to 65535, got 70000 at index 7"),
-        ({"y": -1}, {}, r"y must be from 0 to 65535, got -1 at index 7"),
         ({"label": -1, "tot": np.nan}, {}, r"tot must be finite, got nan at index 7"),
     ],
 )

@@ -139,7 +139,7 @@ def test_tasks_are_in_proportion_to_chunks(
 ) -> None:
     monkeypatch.setattr(_lazy, "_FEW", 4)
     tasks = []
-    for n in (100, 1000):
+    for n in (50, 500):
         ds = make(n, 3)
         with ranges_of(100, 16), dask.config.set(scheduler=client):
             table = table_of(ds.chunk({ds["label"].dims[0]: 1}), n_clusters=10 * n)
