@@ -298,7 +298,8 @@ class CLUE(Estimator):
         if isinstance(rhoc, str):
             if rhoc not in points.columns:
                 raise ValueError(f"rhoc names the column {rhoc!r}; X has {sorted(points.columns)}")
-            rhoc = points.columns[rhoc] if weight is ... else threshold_of(points, rhoc, weight)
+            told = None if weight is ... else points.units.get(rhoc)
+            rhoc = threshold_in(rhoc, points.columns[rhoc], told, self._weight_unit)
         self._rhoc_of = aligned_column(coordinates, "rhoc", self._in_unit_of_weights(rhoc), reals, coordinates.dtype)
         return self._rhoc_of
 
@@ -306,12 +307,6 @@ class CLUE(Estimator):
         """Return thresholds, which may carry a unit, one for each point."""
         unit, values = unit_of("rhoc", rhoc), flat(rhoc, "rhoc", self._nesting)
         return values if unit is None else threshold_in("rhoc", plain("rhoc", values), unit, self._weight_unit)
-
-
-def threshold_of(points: Points, rhoc: str, weight: str | None) -> Any:
-    """Return the column of thresholds in the unit of the weights."""
-    wanted = "1" if weight is None else points.units.get(weight)
-    return threshold_in(rhoc, points.columns[rhoc], points.units.get(rhoc), wanted)
 
 
 def _named(points: Points, names: tuple[str, ...]) -> Any:

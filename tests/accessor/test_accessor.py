@@ -14,7 +14,7 @@ import pytest
 import xarray as xr
 from cases.clue import raise_if_dask_computes
 
-from daskclust import datasets
+from daskclust import datasets, io
 from daskclust.systems import SYSTEMS, System
 
 ORDERS = {
@@ -111,6 +111,25 @@ def test_keeps_the_input_and_all_of_it(data: str, name: str, kwargs: Any, result
     stored = xr.open_zarr(tmp_path / "found.zarr", consolidated=False)
     assert stored.attrs[name] == found.attrs[name]
     assert {result: stored[result].attrs for result in results} == {result: found[result].attrs for result in results}
+
+
+@any_method
+def test_is_the_estimator(data: str, name: str, kwargs: Any, results: list[str]) -> None:
+    ds = DATA[data]()
+    own = {"linking_length": io.linking_length(ds, 0.2)} if name == "fof" else kwargs
+    weight = ds[own["weight"]].values if "weight" in own else None
+    box = {"boxsize": ds.attrs["boxsize"]} if data == "box" else {}
+    estimator = SYSTEMS[name].estimator(**{key: value for key, value in own.items() if key != "weight"}, **box)
+    estimator.fit(ds, **({} if weight is None else {"sample_weight": weight}))
+    found = getattr(ds.clust, name)(**kwargs)
+    attributes = {"label": "labels_", "point_height": "point_heights_"}
+    for result in results:
+        if result != "is_apriori":
+            expected = getattr(estimator, attributes.get(result, f"{result}_"))
+            np.testing.assert_array_equal(found[result].values, expected, err_msg=result)
+            assert found[result].dtype == expected.dtype
+    if name == "clue":
+        xr.testing.assert_identical(ds.clust.assign(estimator).drop_attrs(), found.drop_attrs())
 
 
 @pytest.mark.parametrize("parts", [1, 3, 10])

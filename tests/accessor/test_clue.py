@@ -23,15 +23,6 @@ def assert_same(a: xr.Dataset, b: xr.Dataset) -> None:
         assert a[name].dtype == b[name].dtype, name
 
 
-def test_is_the_estimator(toy: xr.Dataset) -> None:
-    result = toy.clust.clue(10.0, 5.0, delta_c=12.0, delta_o=8.0)
-    clue = CLUE(10.0, 5.0, delta_c=12.0, delta_o=8.0).fit(toy)
-    for name, expected in zip(RESULTS, ("labels", "density", "delta", "nearest_higher", "is_seed"), strict=True):
-        np.testing.assert_array_equal(result[name].values, getattr(clue, f"{expected}_"))
-        assert result[name].dims == ("hit",)
-    assert_same(result, toy.clust.assign(clue))
-
-
 def test_attributes(toy: xr.Dataset) -> None:
     result = toy.clust.clue(10.0, 5.0, delta_o=8.0, wrap={"y": 200.0})
     assert result["density"].attrs["units"] == "GeV"

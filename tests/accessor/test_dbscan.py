@@ -33,17 +33,6 @@ def fitted(ds: xr.Dataset, estimator: DBSCAN, names: str = "xyz", **options: Any
 
 
 # ----------------------------------------------------------------------------------------------------------- estimators
-def test_dbscan_is_the_estimator(flat: xr.Dataset) -> None:
-    result = flat.clust.dbscan(60.0, min_samples=8)
-    estimator = fitted(flat, DBSCAN(60.0, min_samples=8), "xy")
-    np.testing.assert_array_equal(result["label"], estimator.labels_)
-    np.testing.assert_array_equal(result["is_core"], estimator.is_core_)
-    assert result["label"].max() > 1
-    assert (result["label"].dtype, result["is_core"].dtype) == (np.int64, np.bool_)
-    assert result["label"].dims == result["is_core"].dims == ("particle",)
-    np.testing.assert_array_equal(flat.clust.dbscan(40.0)["label"], fitted(flat, DBSCAN(40.0), "xy").labels_)
-
-
 def test_the_box_is_that_of_the_data_set(box: xr.Dataset) -> None:
     side, bare = box.attrs["boxsize"], box.drop_attrs(deep=False)
     periodic = fitted(box, FriendsOfFriends(0.25, boxsize=side)).labels_

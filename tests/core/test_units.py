@@ -236,7 +236,7 @@ def test_thresholds_are_in_the_unit_of_the_weights() -> None:
     np.testing.assert_array_equal(CLUE(2.0, "noise").fit(ds).labels_, expected)
     np.testing.assert_array_equal(ds.clust.clue(2.0, "bare")["label"], ds.clust.clue(2.0, 3e-3)["label"])
     for unit, weight, message in (
-        ("ns", "energy", "noise has the unit 'ns', which cannot be converted to 'GeV'"),
+        ("ns", "energy", "(noise|rhoc) has the unit 'ns', which cannot be converted to 'GeV'"),
         ("MeV", None, "cannot be converted to '1'"),
         ("MeV", "bare", "is compared with values that have none"),
     ):

@@ -88,15 +88,6 @@ def test_chosen_clusters_fill_the_picture(hits: xr.Dataset) -> None:
     assert found == set(zip(mine["x"].values.tolist(), mine["y"].values.tolist(), strict=True))
 
 
-def test_labels_may_be_an_array_or_another_variable(hits: xr.Dataset) -> None:
-    window = (0.0, 50_000.0)
-    named = plot.event_display(hits, "truth", window=window)
-    given = plot.event_display(hits.drop_vars("label"), hits["truth"].values, window=window)
-    np.testing.assert_array_equal(layer(named, "label"), layer(given, "label"))
-    lazy = plot.event_display(hits.chunk(hit=5000), "truth", window=window)
-    np.testing.assert_array_equal(layer(named, "label"), layer(lazy, "label"))
-
-
 def test_labels_may_be_chips_or_coordinates(hits: xr.Dataset) -> None:
     ds = datasets.timepix(2_000, chips=2, rng=0)
     pictures = plot.event_display(ds, "chip")

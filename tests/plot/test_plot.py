@@ -30,8 +30,8 @@ def result() -> xr.Dataset:
 
 @pytest.fixture(scope="module")
 def many() -> xr.Dataset:
-    """Return 240 000 clustered hits, of which noise alone is more than is drawn as markers."""
-    return datasets.calorimeter(24, 10_000, rng=0).clust.clue(5.0, 4.0)
+    """Return 360 000 clustered hits, of which noise alone is more than is drawn as markers."""
+    return datasets.calorimeter(36, 10_000, rng=0).clust.clue(5.0, 4.0)
 
 
 def kinds(result: xr.Dataset, rhoc: float, delta_c: float, delta_o: float) -> dict[str, int]:
@@ -133,11 +133,6 @@ def test_links_across_the_seam_are_short() -> None:
     links = by_label(plot.clusters(result, "eta", "phi", links=True), hv.Segments)["link"]
     start, stop = links.dimension_values(1), links.dimension_values(3)
     np.testing.assert_allclose(np.abs(stop - start), 2 * np.pi - 6.2)
-
-
-def test_lazy_results_are_drawn(result: xr.Dataset) -> None:
-    assert glyphs(plot.clusters(result.chunk(hit=100), layer=2)) == glyphs(plot.clusters(result, layer=2))
-    assert glyphs(plot.decision(result.chunk(hit=100))) == glyphs(plot.decision(result))
 
 
 def test_layers(result: xr.Dataset) -> None:
@@ -259,16 +254,6 @@ def test_save_is_all_or_nothing(result: xr.Dataset, tmp_path: Path, monkeypatch:
     assert [path.name for path in tmp_path.iterdir()] == ["picture.png"]
     plot.save(picture, file, dpi=40)
     assert file.read_bytes() != b"old"
-
-
-def test_missing_holoviews_says_what_to_install() -> None:
-    code = (
-        "import sys; sys.modules['holoviews'] = None\n"
-        "try:\n    import daskclust.plot\n"
-        "except ImportError as error:\n    print(error)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert 'pip install "daskclust[app]"' in done.stdout
 
 
 def test_import_chooses_no_backend() -> None:
