@@ -26,7 +26,7 @@ def cells_in(ds: xr.Dataset, coordinates: Sequence[str] | None) -> tuple[Points,
     points = split_points(plain("X", X), ())
     if "channel" in X.coords:
         points = points._replace(axes=tuple(map(str, X["channel"].values)))
-    left_out = {NOT_CLUSTERED: ds.attrs[NOT_CLUSTERED]} if X.size < ds["X"].size else {}
+    left_out = {NOT_CLUSTERED: str(ds.attrs[NOT_CLUSTERED])} if X.size < ds["X"].size else {}
     return points, X.dims[0], left_out
 
 
