@@ -19,7 +19,7 @@ from daskclust.properties import cluster_table, halo_table
 NAMES = [name for sizes in SIZES.values() for name in sizes]
 LENGTHS = [("cm", "mm", "um", "m", "nm", "km"), ("kpc", "pc", "Mpc"), ("kpc/h", "Mpc/h")]  # powers of ten apart
 SCALE = {"clue": 2.0, "dbscan": 1.0, "fof": 0.5}  # lengths that suit `points`
-LINES = {"clue": ("--dc", 2.0, "--rhoc", 3.0), "dbscan": (1.0,), "fof": ("--linking-length", 0.5)}
+LINES = {"clue": ("--dc", 2.0, "--rhoc", 3.0), "dbscan": ("--eps", 1.0), "fof": ("--linking-length", 0.5)}
 
 
 def points(n: int = 400) -> xr.Dataset:
