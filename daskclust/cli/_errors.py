@@ -32,7 +32,7 @@ _TEMPORARY = re.compile(r"\.([^/]+)\.[0-9a-f]{32}\.tmp$")
 # Parameters in messages: where one is said to be something, has a value, or an underscore, which no plain word has.
 _VALUE = r"\{[^}]*\}|\[[^\]]*\]|'[^']*'|\w[\w.]*|"
 _PARAMETER = re.compile(
-    rf"(?<![\w.'\[-])(?:^([a-z_]+)(?:\[\d+\])?(?= (?:must|names|is) )|([a-z_]+)=({_VALUE})|([a-z]+_[a-z_]+)\b)"
+    rf"(?<![\w.'\[-])(?:^([a-z_]+)(?:\[[^\]]*\])?(?= (?:must|names|is) )|([a-z_]+)=({_VALUE})|([a-z]+_[a-z_]+)\b)"
 )
 _ELSEWHERE = "ask its owner, or choose another place: `ls -ld` tells whose it is"
 _AGAIN = "outputs that were not complete are not there; run it again to make them"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from cases.files.writers import write_arborx, write_npy
 
 from daskclust import datasets, io
 from daskclust.properties import cluster_table, halo_table
@@ -118,7 +119,7 @@ def test_options_are_parameters(summary, sets, tmp_path, name, number):
 def test_points_of_every_kind_of_file_with_labels_are_read_again(summary, tmp_path, given, suffix):
     flat = datasets.seed_spreader(1000, 2, n_clusters=3.0, noise=0.05, rng=0).drop_vars("truth")
     source, target = tmp_path / f"points{given}", tmp_path / f"labels{suffix}"
-    (io.write_particles if given in (".npy", ".zarr", ".arborx") else io.write_hits)(flat, source)
+    {".npy": write_npy, ".arborx": write_arborx, ".zarr": io.write_particles}.get(given, io.write_hits)(flat, source)
     told = summary("dbscan", source, "--eps", 60, "--min-samples", 8, "-o", target)
     result = flat.clust.dbscan(60.0, min_samples=8)
     written = io.open_particles(target) if suffix == ".zarr" else io.read_hits(target, field="particles")
