@@ -6,9 +6,12 @@ What is missing here is the plain function of `operations.py`, compiled as it st
 from __future__ import annotations
 
 from llvmlite import ir
-from numba import cuda
 from numba.cuda import types
 from numba.cuda.extending import intrinsic
+
+from daskclust.core.device.cuda_compiler import compiler
+
+cuda = compiler()
 
 
 @intrinsic

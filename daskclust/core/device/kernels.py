@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from daskclust.core.device import operations as ops
+from daskclust.core.device.cuda_compiler import compiler
 from daskclust.core.device.machine_code import cuda_loops, shipped
 from daskclust.core.device.machine_code.arguments import Kinds, flatten, packed
 from daskclust.core.device.machine_code.compiling import loaded, telling, watched
@@ -103,9 +104,7 @@ class Body:
 
     @functools.cached_property
     def cuda(self) -> Callable[..., Any]:
-        from numba import cuda
-
-        return cuda.jit(device=True, forceinline=True)(self.rebound("cuda"))
+        return compiler().jit(device=True, forceinline=True)(self.rebound("cuda"))
 
 
 # -------------------------------------------------------------------------------------------------------------- kernels
@@ -120,8 +119,7 @@ class Kernel(Body):
 
         `arguments` makes the body's arguments of flattened ones (see `cuda_arguments.rebuilding`).
         """
-        from numba import cuda
-
+        cuda = compiler()
         here = isinstance(n, int)
         whole = np.int64 if here and n > 1 << 31 else np.uint32  # 32 bits where they do: GPUs divide 64 bits slowly
         names = {"body": self.cuda, "cuda": cuda, "whole": whole, "arguments": arguments}
@@ -228,8 +226,7 @@ class Kernel(Body):
             self._launch((min(-(-n // BLOCK), _MOST_BLOCKS), BLOCK, 0), n if limit is None else limit, args)
 
     def _launch(self, grid: tuple[int, int, int], n: Any, args: tuple[Any, ...]) -> None:
-        from daskclust.core.device.machine_code import launching
-
+        launching = _launching()
         kinds, values = launching.flatten(args)
         key = launching.current_device(), isinstance(n, int) and n > 1 << 31, type(n), kinds
         prepared = self._prepared.get(key)
@@ -376,11 +373,17 @@ def _operation(name: str, target: str) -> Any:
         from daskclust.core.device import cpu, cpu_scalars
 
         return getattr(cpu, name, None) or getattr(cpu_scalars, name)
-    from numba import cuda
-
     from daskclust.core.device import cuda as own
 
-    return getattr(own, name, None) or cuda.jit(device=True)(getattr(ops, name))
+    return getattr(own, name, None) or compiler().jit(device=True)(getattr(ops, name))
+
+
+@functools.cache
+def _launching() -> Any:
+    compiler()  # first of all what is missing
+    from daskclust.core.device.machine_code import launching
+
+    return launching
 
 
 @functools.cache

@@ -1,0 +1,73 @@
+"""What is said where CUDA kernels cannot be compiled: numba-cuda is missing, or the NumPy beside it is too new."""
+
+from __future__ import annotations
+
+import json
+from importlib import metadata
+
+import pytest
+
+from daskclust import machine
+from daskclust.core.device import cuda_compiler, kernels
+from daskclust.core.device.arrays import fill
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    """Return a function that lets an environment have these versions of packages."""
+    known = metadata.version
+
+    def set_(numba_cuda, numpy):
+        versions = {"numba-cuda": numba_cuda, "numpy": numpy}
+
+        def version(package):
+            found = versions[package] if package in versions else known(package)
+            if not found:
+                raise metadata.PackageNotFoundError(package)
+            return found
+
+        monkeypatch.setattr(metadata, "version", version)
+        for cached in (cuda_compiler.compiler, kernels._launching):
+            cached.cache_clear()
+
+    yield set_
+    for cached in (cuda_compiler.compiler, kernels._launching):
+        cached.cache_clear()
+
+
+@pytest.mark.parametrize("compiler", ["0.20.0", "0.30.4", "0.31.0rc1"])
+@pytest.mark.parametrize(
+    "numpy", ["1.26.4", "2.0.0", "2.4.6", "2.5.0.dev0+git", "2.5.0rc1", "2.5.5", "2.10.0", "3.0.0"]
+)
+def test_each_version_beside_each(compiler, numpy):
+    told = cuda_compiler.misfit(compiler, numpy)
+    if numpy.startswith(("1.", "2.0", "2.4")):
+        assert told == ""
+    else:
+        assert told == f'numba-cuda {compiler} compiles no kernels beside NumPy {numpy}: pip install "numpy<2.5"'
+
+
+@pytest.mark.parametrize(
+    ("versions", "words"),
+    [
+        (("", "2.4.6"), r'numba-cuda missing; pip install "daskclust\[gpu\]"'),
+        (("0.30.4", "2.5.5"), r'0\.30\.4 .* beside NumPy 2\.5\.5; pip install "numpy<2\.5"$'),
+    ],
+)
+def test_the_first_kernel_says_so(environment, versions, words):
+    environment(*versions)
+    with pytest.raises(ImportError, match=rf"^no CUDA kernel can be compiled: .*{words}"):
+        fill.launch(3, None, 0)
+
+
+def test_info_and_workers_say_so(environment, command, monkeypatch):
+    monkeypatch.setattr(machine.importlib.util, "find_spec", lambda name: True)
+    environment("0.30.4", "2.5.5")
+    words = 'numba-cuda 0.30.4 compiles no kernels beside NumPy 2.5.5: pip install "numpy<2.5"'
+    code, out, _ = command("info", "--json")
+    assert (code, json.loads(out)["gpu"]["numba-cuda"]) == (0, words)
+    assert words in machine.missing_for_cuda()
+    with pytest.raises(machine.NoGPUError, match=r"beside NumPy 2\.5\.5; .*pip install \"numpy<2\.5\"$"):
+        machine.check_gpu()
+    environment("0.30.4", "2.4.6")
+    assert machine.describe()["gpu"]["numba-cuda"] == "installed"
