@@ -8,31 +8,26 @@ from importlib import metadata
 import pytest
 
 from daskclust import machine
-from daskclust.core.device import cuda_compiler, kernels
+from daskclust.core.device import cuda_compiler
 from daskclust.core.device.arrays import fill
 
 
 @pytest.fixture
 def environment(monkeypatch):
     """Return a function that lets an environment have these versions of packages."""
-    known = metadata.version
+    known, find = metadata.version, cuda_compiler.importlib.util.find_spec
 
     def set_(numba_cuda, numpy):
         versions = {"numba-cuda": numba_cuda, "numpy": numpy}
+        monkeypatch.setattr(metadata, "version", lambda package: versions.get(package) or known(package))
+        there = {"numba_cuda": numba_cuda or None, "numba_cuda_mlir": None}
+        monkeypatch.setattr(
+            cuda_compiler.importlib.util, "find_spec", lambda name: there[name] if name in there else find(name)
+        )
+        for name in cuda_compiler.NAMES:
+            monkeypatch.delitem(vars(cuda_compiler), name, raising=False)
 
-        def version(package):
-            found = versions[package] if package in versions else known(package)
-            if not found:
-                raise metadata.PackageNotFoundError(package)
-            return found
-
-        monkeypatch.setattr(metadata, "version", version)
-        for cached in (cuda_compiler.compiler, kernels._launching):
-            cached.cache_clear()
-
-    yield set_
-    for cached in (cuda_compiler.compiler, kernels._launching):
-        cached.cache_clear()
+    return set_
 
 
 @pytest.mark.parametrize("compiler", ["0.20.0", "0.30.4", "0.31.0rc1"])
@@ -50,13 +45,13 @@ def test_each_version_beside_each(compiler, numpy):
 @pytest.mark.parametrize(
     ("versions", "words"),
     [
-        (("", "2.4.6"), r'numba-cuda missing; pip install "daskclust\[gpu\]"'),
+        (("", "2.4.6"), r'numba-cuda, .* is missing: pip install "daskclust\[gpu\]"'),
         (("0.30.4", "2.5.5"), r'0\.30\.4 .* beside NumPy 2\.5\.5; pip install "numpy<2\.5"$'),
     ],
 )
 def test_the_first_kernel_says_so(environment, versions, words):
     environment(*versions)
-    with pytest.raises(ImportError, match=rf"^no CUDA kernel can be compiled: .*{words}"):
+    with pytest.raises(ImportError, match=words):
         fill.launch(3, None, 0)
 
 
@@ -71,3 +66,18 @@ def test_info_and_workers_say_so(environment, command, monkeypatch):
         machine.check_gpu()
     environment("0.30.4", "2.4.6")
     assert machine.describe()["gpu"]["numba-cuda"] == "installed"
+
+
+def test_the_other_compiler_has_its_own_remedy(environment, monkeypatch):
+    environment("0.30.4", "2.5.5")
+    monkeypatch.setenv("DASKCLUST_CUDA_COMPILER", "numba-cuda-mlir")
+    with pytest.raises(ImportError, match=r'^numba-cuda-mlir, .* is missing: pip install "numba-cuda-mlir\[cu13\]"$'):
+        fill.launch(3, None, 0)
+    assert cuda_compiler.misfit_here() == ""
+
+
+def test_a_compiler_that_is_not_known_is_refused(environment, monkeypatch):
+    environment("0.30.4", "2.4.6")
+    monkeypatch.setenv("DASKCLUST_CUDA_COMPILER", "nvcc")
+    with pytest.raises(ValueError, match=r"^DASKCLUST_CUDA_COMPILER must be one of \['numba-cuda', .*, got 'nvcc'$"):
+        fill.launch(3, None, 0)

@@ -95,7 +95,8 @@ def _size_of(element: str) -> int:
 
 def _translated(text: str, shared: SharedMemory) -> str:
     """Return one module's IR for the host."""
-    text = llvm_replace(text)  # puts in numba-cuda's own atomics
+    of_mlir = "ptx_kernel" in text
+    text = text.replace("ptx_kernel ", "") if of_mlir else llvm_replace(text)  # puts in numba-cuda's own atomics
     text = re.sub(r"^target .*$|^!nvvm.*$|^@\"?llvm\.used.*$", "", text, flags=re.M)
     text = shared.put_in(text)
     text = re.sub(r" addrspace\(\d+\)", "", text).replace("addrspacecast", "bitcast")
