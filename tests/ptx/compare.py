@@ -25,8 +25,8 @@ COMPILERS = ("numba-cuda", "numba-cuda-mlir")
 class Comparing:
     """pytest's plugin that compiles what tests launch with one compiler, and takes down how it went."""
 
-    def __init__(self, out: Path, architectures: list[int]) -> None:
-        self.out, self.architectures, self.seen = out, architectures, set()
+    def __init__(self, out: Path, architectures: list[int], all_kinds: bool) -> None:
+        self.out, self.architectures, self.all_kinds, self.seen = out, architectures, all_kinds, set()
 
     def check(self, launched, folder, may_divide=()):
         """Stand for `assembling.check`."""
@@ -34,8 +34,9 @@ class Comparing:
 
         for launch in launched:
             kinds = str(signature(launch.first, launch.args))
-            if (launch.kernel.full_name, kinds) not in self.seen:
-                self.seen.add((launch.kernel.full_name, kinds))
+            key = launch.kernel.full_name, kinds if self.all_kinds else ""
+            if key not in self.seen:
+                self.seen.add(key)
                 for architecture in self.architectures:
                     row = {"kernel": launch.kernel.full_name, "kinds": kinds, "architecture": architecture}
                     row |= self._compiled(launch, architecture, folder)
@@ -84,7 +85,8 @@ def pytest_configure(config):
     from ptx import assembling
 
     architectures = [int(each) for each in os.environ["COMPARE_ARCHITECTURES"].split()]
-    assembling.check = Comparing(Path(os.environ["COMPARE_OUT"]), architectures).check
+    all_kinds = os.environ["COMPARE_KINDS"] == "all"
+    assembling.check = Comparing(Path(os.environ["COMPARE_OUT"]), architectures, all_kinds).check
 
 
 # ------------------------------------------------------------------------------------------------------------ both runs
@@ -94,6 +96,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--architectures", nargs="+", default=["90"])
     parser.add_argument("--only", choices=COMPILERS)
+    parser.add_argument("--kinds", choices=("all", "first"), default="all", help="of arguments of each kernel")
     ours, given = parser.parse_known_args()
     rows = {}
     for compiler in [ours.only] if ours.only else COMPILERS:
@@ -101,6 +104,7 @@ def main() -> None:
         part.unlink(missing_ok=True)
         environment = os.environ | {
             "COMPARE_OUT": str(part),
+            "COMPARE_KINDS": ours.kinds,
             "COMPARE_ARCHITECTURES": " ".join(ours.architectures),
             "DASKCLUST_CUDA_COMPILER": compiler,
             "PYTHONPATH": os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")]),

@@ -12,9 +12,9 @@ from daskclust.core.device.cuda_compiler import cuda, own
 
 point_at, like, select = own.point_at, own.like, own.select
 power_of_two, atomic_load = own.power_of_two, own.atomic_load
-square_root = own.libdevice("__nv_sqrtf", "__nv_sqrt")
-nearest_whole = own.libdevice("__nv_rintf", "__nv_rint")
-times = own.libdevice("__nv_fmul_rn", "__nv_dmul_rn")  # `mul.rn`, which the assembler may not fuse with an addition
+square_root, _ = own.libdevice("__nv_sqrtf", "__nv_sqrt")
+nearest_whole, _ = own.libdevice("__nv_rintf", "__nv_rint")
+_, times = own.libdevice("__nv_fmul_rn", "__nv_dmul_rn")  # `mul.rn`, which the assembler may not fuse with an addition
 bits_of = own.device(lambda condition: np.int64(condition))
 atomic_add = own.device(lambda array, i, value: cuda.atomic.add(array, i, value))
 atomic_min = own.device(lambda array, i, value: cuda.atomic.min(array, i, value))

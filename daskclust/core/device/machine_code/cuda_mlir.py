@@ -75,20 +75,27 @@ def select(_typing, condition, yes, no):
 
 
 def libdevice(single, double):
-    """Return a function of libdevice, of numbers that are cast to the type of the first."""
+    """Return a function of libdevice of one number, and one of two, the other cast to the type of the first."""
 
-    @intrinsic
-    def apply(_typing, value, *others):
+    def of(number):
         def codegen(builder, kinds, *values):
-            cast = [_cast(builder, v, t, value) for v, t in zip(values, kinds, strict=True)]
+            cast = [_cast(builder, v, t, number) for v, t in zip(values, kinds, strict=True)]
             kind = ir.FunctionType.get([v.type for v in cast], [cast[0].type])
-            name = single if value == types.float32 else double
+            name = single if number == types.float32 else double
             callee = lowering.get_or_insert_function(name, kind, builder.mlir_gpu_module)
             return func.call(result=[cast[0].type], callee=callee.name.value, operands_=cast)
 
-        return value(value, *others), _typed(codegen)
+        return _typed(codegen)
 
-    return apply
+    @intrinsic
+    def one(_typing, a):
+        return a(a), of(a)
+
+    @intrinsic
+    def two(_typing, a, b):
+        return a(a, b), of(a)
+
+    return one, two
 
 
 @intrinsic

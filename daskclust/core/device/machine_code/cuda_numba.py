@@ -56,19 +56,26 @@ def select(_typing, condition, yes, no):
 
 
 def libdevice(single, double):
-    """Return a function of libdevice, of numbers that are cast to the type of the first."""
+    """Return a function of libdevice of one number, and one of two, the other cast to the type of the first."""
+
+    def of(number):
+        def codegen(context, builder, signature, arguments):
+            kind, name = context.get_value_type(number), single if number == types.float32 else double
+            cast = [context.cast(builder, v, t, number) for v, t in zip(arguments, signature.args, strict=True)]
+            function = ir.FunctionType(kind, [kind] * len(cast))
+            return builder.call(cgutils.get_or_insert_function(builder.module, function, name), cast)
+
+        return codegen
 
     @intrinsic
-    def apply(_typing, value, *others):
-        def codegen(context, builder, signature, arguments):
-            number, name = context.get_value_type(value), single if value == types.float32 else double
-            cast = [context.cast(builder, v, t, value) for v, t in zip(arguments, signature.args, strict=True)]
-            kind = ir.FunctionType(number, [number] * len(cast))
-            return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), cast)
+    def one(_typing, a):
+        return a(a), of(a)
 
-        return value(value, *others), codegen
+    @intrinsic
+    def two(_typing, a, b):
+        return a(a, b), of(a)
 
-    return apply
+    return one, two
 
 
 @intrinsic
