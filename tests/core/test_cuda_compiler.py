@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
@@ -81,3 +83,17 @@ def test_a_compiler_that_is_not_known_is_refused(environment, monkeypatch):
     monkeypatch.setenv("DASKCLUST_CUDA_COMPILER", "nvcc")
     with pytest.raises(ValueError, match=r"^DASKCLUST_CUDA_COMPILER must be one of \['numba-cuda', .*, got 'nvcc'$"):
         fill.launch(3, None, 0)
+
+
+def test_one_room_alone_names_a_compiler():
+    """Others ask `core/device/cuda_compiler.py`; `machine.py` names the package that it looks for."""
+    package = Path(machine.__file__).parent
+    naming = re.compile(r"numba[._]cuda|from numba import .*\bcuda\b|numba_cuda_mlir")
+    found = {str(file.relative_to(package)) for file in package.rglob("*.py") if naming.search(file.read_text())}
+    outside = {name for name in found if not name.startswith("core/device/")}
+    assert outside == {"machine.py"}
+    assert {name.rpartition("/")[2] for name in found - outside} == {
+        "cuda_compiler.py",
+        "cuda_mlir.py",
+        "cuda_numba.py",
+    }

@@ -99,52 +99,43 @@ def main() -> None:
     parser.add_argument("--kinds", choices=("all", "first"), default="all", help="of arguments of each kernel")
     ours, given = parser.parse_known_args()
     rows = {}
-    for compiler in [ours.only] if ours.only else COMPILERS:
+    for compiler in COMPILERS:
         part = ours.out.with_suffix(f".{compiler}.jsonl")
-        part.unlink(missing_ok=True)
-        environment = os.environ | {
-            "COMPARE_OUT": str(part),
-            "COMPARE_KINDS": ours.kinds,
-            "COMPARE_ARCHITECTURES": " ".join(ours.architectures),
-            "DASKCLUST_CUDA_COMPILER": compiler,
-            "PYTHONPATH": os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")]),
-        }
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "ptx.compare",
-            "-m",
-            "ptx",
-            *given,
-            *([] if any("test_" in each for each in given) else [str(HERE)]),
-        ]
-        subprocess.run(command, env=environment, check=False)
-        for line in part.read_text().splitlines():
+        if ours.only in (None, compiler):
+            part.unlink(missing_ok=True)
+            environment = os.environ | {
+                "COMPARE_OUT": str(part),
+                "COMPARE_KINDS": ours.kinds,
+                "COMPARE_ARCHITECTURES": " ".join(ours.architectures),
+                "DASKCLUST_CUDA_COMPILER": compiler,
+                "PYTHONPATH": os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")]),
+            }
+            tests = [] if any("test_" in each for each in given) else [str(HERE)]
+            command = [sys.executable, "-m", "pytest", "-q", "-p", "ptx.compare", "-m", "ptx", *given, *tests]
+            subprocess.run(command, env=environment, check=False)
+        for line in part.read_text().splitlines() if part.exists() else ():
             row = json.loads(line)
             rows.setdefault((row["kernel"], row["kinds"], row["architecture"]), {})[compiler] = row
     ours.out.write_text(json.dumps([{"key": key, **both} for key, both in rows.items()], indent=1) + "\n")
-    for line in summary(rows):
-        print(line)
+    sys.stdout.writelines(f"{line}\n" for line in summary(rows))
 
 
 def summary(rows):
-    """Yield lines on both compilers, system by system."""
-    yield "| system | sm | kernels | compile with mlir | registers | with mlir | spill | with mlir | seconds | with mlir |"
-    yield "|---|---|---|---|---|---|---|---|---|---|"
-    systems = sorted({(key[0].split(".")[1], key[2]) for key in rows})
-    for system, architecture in systems:
+    """Yield lines on both compilers, system by system: kernels, then the median of numba-cuda and its successor."""
+    yield "| system | sm | kernels | compiled by both | spills | registers | instructions | seconds |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for system, architecture in sorted({(key[0].split(".")[1], key[2]) for key in rows}):
         its = [both for key, both in rows.items() if (key[0].split(".")[1], key[2]) == (system, architecture)]
-        good = [
-            [both[name] for name in COMPILERS] for both in its if all("registers" in both.get(n, {}) for n in COMPILERS)
+        good = [[both[n] for n in COMPILERS] for both in its if all("registers" in both.get(n, {}) for n in COMPILERS)]
+        cells = [
+            system,
+            architecture,
+            len(its),
+            len(good),
+            ", ".join(str(sum(p[k]["spilled"] > 0 for p in good)) for k in (0, 1)),
         ]
-        cells = [system, architecture, len(its), len(good)]
-        for fact in ("registers", "spilled", "seconds"):
-            for k in range(2):
-                values = [pair[k][fact] for pair in good] or [0]
-                cells.append(sum(map(bool, values)) if fact == "spilled" else f"{median(values):.3g}")
+        for fact in ("registers", "instructions", "seconds"):
+            cells.append(", ".join(f"{median([pair[k][fact] for pair in good] or [0]):.3g}" for k in (0, 1)))
         yield "| " + " | ".join(map(str, cells)) + " |"
 
 
