@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from daskclust.core.device.cuda_compiler import INSTALL, misfit_here
 from daskclust.systems import SYSTEMS
 
 _PACKAGES = (
@@ -21,7 +22,6 @@ _DRIVER = (
     "no GPU was found (nvidia-smi names none): it needs NVIDIA's driver, 525 or newer (580 for CUDA 13), and "
     "CUDA_VISIBLE_DEVICES, if set, must name it"
 )
-_INSTALL = 'pip install "daskclust[gpu]" (CUDA 13) or "daskclust[gpu12]" (CUDA 12)'
 
 
 class NoGPUError(RuntimeError):
@@ -90,7 +90,9 @@ def missing_for_cuda(dask: bool = True) -> list[str]:
     wanted = _GPU_PACKAGES if dask else _GPU_PACKAGES[:2]
     absent = [package for package, module in wanted if importlib.util.find_spec(module) is None]
     if absent:
-        missing.append(f"{' and '.join(absent)} missing: {_INSTALL}")
+        missing.append(f"{' and '.join(absent)} missing: {INSTALL}")
+    if "numba-cuda" not in absent and (found := misfit_here()):
+        missing.append(found)
     return missing
 
 
@@ -111,5 +113,7 @@ def _gpu() -> dict[str, str]:
     """Return the devices or what is missing, and each package's state."""
     facts = {f"device {k}": name for k, name in enumerate(gpus())} or {"driver": _DRIVER}
     for package, module in _GPU_PACKAGES:
-        facts[package] = f"missing: {_INSTALL}" if importlib.util.find_spec(module) is None else "installed"
+        facts[package] = f"missing: {INSTALL}" if importlib.util.find_spec(module) is None else "installed"
+    if facts["numba-cuda"] == "installed":
+        facts["numba-cuda"] = misfit_here() or "installed"
     return facts

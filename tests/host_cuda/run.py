@@ -27,23 +27,10 @@ LIBRARIES = ["-ldl", "-lpthread", "-lm"]
 
 def main() -> int:
     """Build what is missing, and run pytest."""
-    if importlib.util.find_spec("numba_cuda") is None:
-        return refuse("numba-cuda is missing: pip install -e '.[test,ptx]'")
-    compiler = shutil.which(os.environ.get("CC", "cc"))
-    if compiler is None:
-        return refuse("there is no C compiler; install gcc or clang, or let CC name one")
-    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or Path(tempfile.gettempdir()) / f"host-cuda-{getpass.getuser()}")
-    try:
-        library = build(compiler, folder)
-    except subprocess.CalledProcessError as error:
-        return refuse(f"{compiler} cannot build the stand-in driver:\n{error.stderr}")
-    environment = os.environ | {
-        "HOST_CUDA": "1",  # tests are as large as a host computes
-        "LD_LIBRARY_PATH": before("LD_LIBRARY_PATH", library),
-        "PATH": before("PATH", HERE / "bin"),
-        "PYTHONPATH": before("PYTHONPATH", HERE / "path"),
-        "NUMBA_CACHE_DIR": str(folder / f"kernels-{digest(HERE / name for name in MAKE_CODE)}"),
-    }
+    environment = prepared()
+    if isinstance(environment, str):
+        sys.stderr.write(f"tests/host_cuda/run.py: {environment}\n")
+        return 2
     given = sys.argv[1:]
     chosen = given if any(Path(one.split("::")[0]).exists() for one in given) else [*given, "tests"]
     command = [
@@ -61,15 +48,30 @@ def main() -> int:
     return subprocess.run(command, env=environment, cwd=Path.cwd(), check=False).returncode
 
 
+def prepared() -> dict[str, str] | str:
+    """Build what is missing; return the environment with the stand-in, or why there is none."""
+    if importlib.util.find_spec("numba_cuda") is None:
+        return "numba-cuda is missing: pip install -e '.[test,ptx]'"
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    if compiler is None:
+        return "there is no C compiler; install gcc or clang, or let CC name one"
+    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or Path(tempfile.gettempdir()) / f"host-cuda-{getpass.getuser()}")
+    try:
+        library = build(compiler, folder)
+    except subprocess.CalledProcessError as error:
+        return f"{compiler} cannot build the stand-in driver:\n{error.stderr}"
+    return os.environ | {
+        "HOST_CUDA": "1",  # tests are as large as a host computes
+        "LD_LIBRARY_PATH": before("LD_LIBRARY_PATH", library),
+        "PATH": before("PATH", HERE / "bin"),
+        "PYTHONPATH": before("PYTHONPATH", HERE / "path"),
+        "NUMBA_CACHE_DIR": str(folder / f"kernels-{digest(HERE / name for name in MAKE_CODE)}"),
+    }
+
+
 def before(name: str, folder: Path) -> str:
     """Return a list of folders of the environment with another one before them."""
     return os.pathsep.join(filter(None, [str(folder), os.environ.get(name)]))
-
-
-def refuse(words: str) -> int:
-    """Say why nothing is run."""
-    sys.stderr.write(f"tests/host_cuda/run.py: {words}\n")
-    return 2
 
 
 def digest(files: Iterable[Path]) -> str:

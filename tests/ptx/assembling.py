@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
+from daskclust.core.device import cuda_compiler
 from ptx.registers import Assembled, bound
 
 ARCHITECTURES = [(8, 0), (9, 0)]
@@ -17,6 +18,11 @@ assembled: list[Assembled] = []
 
 def without_device(monkeypatch):
     """Let numba compile for an architecture without a device."""
+    if cuda_compiler.cuda.__name__.startswith("numba_cuda_mlir"):
+        from numba_cuda_mlir import tools
+
+        monkeypatch.setattr(tools, "_cached_cc", ARCHITECTURES[0])
+        return
     import numba.cuda.dispatcher
 
     fake = SimpleNamespace(compute_capability=ARCHITECTURES[0])
@@ -50,10 +56,10 @@ def compiled(kernel, n, args):
     """
     from numba.cuda.compiler import _compile_pyfunc_with_fixup
 
-    from daskclust.core.device.machine_code.cuda_arguments import rebuilding, signature
+    from daskclust.core.device.machine_code.cuda_arguments import signature
 
     wanted, types = signature(n, args)
-    function = kernel.dispatcher(rebuilding(wanted), n).py_func
+    function = kernel.dispatcher(cuda_compiler.own.rebuilding(wanted), n).py_func
     library, _ = _compile_pyfunc_with_fixup(function, types, device=False, abi="numba", cc=ARCHITECTURES[0])
     return [library.get_asm_str(cc=architecture) for architecture in ARCHITECTURES]
 

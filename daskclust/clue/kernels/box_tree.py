@@ -205,7 +205,7 @@ def box_gap2(own, node, tree):
     total = like(own[0], 0)
     for k in range(axes):
         low, high = tree.box[node, k], tree.box[node, axes + 1 + k]
-        gap = max(low - own[k], own[k] - high, like(own[0], 0))
+        gap = max(max(low - own[k], own[k] - high), like(own[0], 0))
         if tree.period[k] > 0.0:
             farthest = max(abs(own[k] - low), abs(own[k] - high))
             gap = max(min(gap, like(own[0], tree.period[k]) - farthest), like(own[0], 0))

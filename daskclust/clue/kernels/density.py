@@ -111,13 +111,12 @@ def _lane_by_lane(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _for_cuda(function: Callable[..., Any]) -> Callable[..., Any]:
-    from numba import cuda
-
     from daskclust.core.device.cuda import like
+    from daskclust.core.device.cuda_compiler import own
 
-    scalar = cuda.jit(device=True)(function)
+    scalar = own.device(function)
 
-    @cuda.jit(device=True)
+    @own.device
     def chi(distance, per_scale):  # type: ignore[no-untyped-def]
         return like(distance, scalar(distance))
 

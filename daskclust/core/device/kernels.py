@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from daskclust.core.device import cuda_compiler
 from daskclust.core.device import operations as ops
 from daskclust.core.device.machine_code import cuda_loops, shipped
 from daskclust.core.device.machine_code.arguments import Kinds, flatten, packed
@@ -103,9 +104,7 @@ class Body:
 
     @functools.cached_property
     def cuda(self) -> Callable[..., Any]:
-        from numba import cuda
-
-        return cuda.jit(device=True, forceinline=True)(self.rebound("cuda"))
+        return cuda_compiler.own.inlined(self.rebound("cuda"))
 
 
 # -------------------------------------------------------------------------------------------------------------- kernels
@@ -120,12 +119,11 @@ class Kernel(Body):
 
         `arguments` makes the body's arguments of flattened ones (see `cuda_arguments.rebuilding`).
         """
-        from numba import cuda
-
+        cuda, device = cuda_compiler.cuda, cuda_compiler.own.device
         here = isinstance(n, int)
         whole = np.int64 if here and n > 1 << 31 else np.uint32  # 32 bits where they do: GPUs divide 64 bits slowly
         names = {"body": self.cuda, "cuda": cuda, "whole": whole, "arguments": arguments}
-        names["number"] = cuda.jit(device=True)(cuda_loops.itself if here else cuda_loops.in_memory)
+        names["number"] = device(cuda_loops.itself if here else cuda_loops.in_memory)
         driver = self._driver(self.driver, names, f"{arguments.wanted} {whole.__name__}")
         return watched(cached_on_disk(cuda.jit(driver)) if self.cacheable else cuda.jit(driver))
 
@@ -228,8 +226,7 @@ class Kernel(Body):
             self._launch((min(-(-n // BLOCK), _MOST_BLOCKS), BLOCK, 0), n if limit is None else limit, args)
 
     def _launch(self, grid: tuple[int, int, int], n: Any, args: tuple[Any, ...]) -> None:
-        from daskclust.core.device.machine_code import launching
-
+        launching = cuda_compiler.launching
         kinds, values = launching.flatten(args)
         key = launching.current_device(), isinstance(n, int) and n > 1 << 31, type(n), kinds
         prepared = self._prepared.get(key)
@@ -376,11 +373,9 @@ def _operation(name: str, target: str) -> Any:
         from daskclust.core.device import cpu, cpu_scalars
 
         return getattr(cpu, name, None) or getattr(cpu_scalars, name)
-    from numba import cuda
-
     from daskclust.core.device import cuda as own
 
-    return getattr(own, name, None) or cuda.jit(device=True)(getattr(ops, name))
+    return getattr(own, name, None) or cuda_compiler.own.device(getattr(ops, name))
 
 
 @functools.cache
@@ -389,5 +384,6 @@ def _operations_source() -> bytes:
 
 
 def _operation_files() -> list[Path]:
-    names = "kernels", "operations", "cpu", "cpu_scalars", "cuda", "machine_code/arguments", "machine_code/compiled"
+    room = "arguments", "compiled", "cuda_arguments", "cuda_mlir", "cuda_numba"
+    names = "kernels", "operations", "cpu", "cpu_scalars", "cuda", *(f"machine_code/{name}" for name in room)
     return [Path(__file__).parent / f"{name}.py" for name in names]

@@ -325,7 +325,7 @@ def axis_gap2(own, cell, axis):
         cell = axis.slabs[cell]
     begin = (cell + axis.origin) / axis.inverse
     end = (cell + axis.origin + 1) / axis.inverse
-    gap = max(begin - np.float64(highest(own)), np.float64(lowest(own)) - end, 0.0)
+    gap = max(max(begin - np.float64(highest(own)), np.float64(lowest(own)) - end), 0.0)
     return times(gap, gap) * NARROWER
 
 

@@ -289,7 +289,7 @@ def outside(x, low, high, period):
         below = low - x
         below = below + period if below < 0.0 else below
         return 0.0 if low <= x < high else min(above, below)
-    return max(low - x, x - high, 0.0)
+    return max(max(low - x, x - high), 0.0)
 
 
 @kernel

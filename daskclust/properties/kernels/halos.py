@@ -226,7 +226,7 @@ def principal(xx, yy, zz, xy, xz, yz):
         yy, zz, xy, xz = turned(yy, zz, yz, xy, xz)
         yz = 0.0
         sweep += 1
-    largest, least = max(xx, yy, zz), min(xx, yy, zz)
+    largest, least = max(max(xx, yy), zz), min(min(xx, yy), zz)
     middle = max(min(xx, yy), min(max(xx, yy), zz))
     return max(largest, 0.0), max(middle, 0.0), max(least, 0.0)
 

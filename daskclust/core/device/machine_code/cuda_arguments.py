@@ -6,15 +6,13 @@ without axes is a number on the device, which kernels read there: the host need 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numba.cuda import types
-from numba.cuda.extending import intrinsic
-from numba.cuda.np.arrayobj import populate_array
-from numba.cuda.np.numpy_support import from_dtype
 
+from daskclust.core.device.cuda_compiler import types
 from daskclust.core.device.machine_code.arguments import layout_of, scalar_kind
 
 
@@ -24,24 +22,17 @@ def signature(n: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, Any]]:
     return _type_of(args), (first, types.Tuple(list(_flat_types(args))))
 
 
-def packing(flat: Any) -> str:
-    """Return the format for `struct` of flattened arguments, eight bytes each."""
-    return "".join(_character(kind) for kind in flat)
-
-
-def _character(kind: Any) -> str:
-    if isinstance(kind, types.Float):
-        return "d" if kind.bitwidth == 64 else "f4x"
-    return "Q" if kind == types.uint64 or isinstance(kind, types.CPointer) else "q"
-
-
 def _type_of(value: Any) -> Any:
     if isinstance(value, tuple):
         fields = [_type_of(field) for field in value]
         return types.NamedTuple(fields, type(value)) if hasattr(value, "_fields") else types.Tuple(fields)
     if _is_array(value) and value.ndim:
-        return types.Array(from_dtype(value.dtype), value.ndim, layout_of(value))
-    return from_dtype(value.dtype if _is_array(value) else np.dtype(scalar_kind(type(value))[0]))
+        return types.Array(_number(value.dtype), value.ndim, layout_of(value))
+    return _number(value.dtype if _is_array(value) else np.dtype(scalar_kind(type(value))[0]))
+
+
+def _number(dtype: Any) -> Any:
+    return getattr(types, np.dtype(dtype).name)
 
 
 def _is_array(value: Any) -> bool:
@@ -53,47 +44,31 @@ def _flat_types(value: Any) -> Iterator[Any]:
         for field in value:
             yield from _flat_types(field)
     elif _is_array(value):
-        yield types.CPointer(from_dtype(value.dtype))
+        yield types.CPointer(_number(value.dtype))
         yield from [types.int64] * (value.ndim * (2 if value.ndim and layout_of(value) == "A" else 1))
     else:
         yield _type_of(value)
 
 
-def rebuilding(wanted: Any) -> Any:
-    """Return a function of machine code that makes arguments of the type `wanted` of flattened ones."""
-
-    @intrinsic
-    def rebuilt(_typing, flat):  # type: ignore[no-untyped-def]
-        def codegen(context, builder, _signature, arguments):  # type: ignore[no-untyped-def]
-            slots = ((kind, builder.extract_value(arguments[0], k)) for k, kind in enumerate(flat))
-            return _value(context, builder, wanted, slots)
-
-        return wanted(flat), codegen
-
-    rebuilt.wanted = wanted
-    return rebuilt
-
-
-def _value(context: Any, builder: Any, kind: Any, slots: Iterator[Any]) -> Any:
-    """Return an argument, made of the numbers that it has among the flattened ones."""
+def made_of(making: Any, kind: Any, slots: Iterator[tuple[Any, Any]]) -> Any:
+    """Let a compiler make an argument of the numbers that it has among the flattened ones, strides in elements."""
     if isinstance(kind, types.BaseTuple):
-        return context.make_tuple(builder, kind, [_value(context, builder, field, slots) for field in kind])
+        return making.group(kind, [made_of(making, field, slots) for field in kind])
     given, number = next(slots)
     if not isinstance(kind, types.Array):
-        return builder.load(number) if isinstance(given, types.CPointer) else number
-    data, shape = number, [next(slots)[1] for _ in range(kind.ndim)]
-    item = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
-    strides = _strides(builder, kind, shape, item, slots)
-    array = context.make_array(kind)(context, builder)
-    populate_array(array, data, shape, strides, item, None)
-    return array._getvalue()
-
-
-def _strides(builder: Any, kind: Any, shape: list[Any], item: Any, slots: Iterator[Any]) -> list[Any]:
+        return making.read(kind, number) if isinstance(given, types.CPointer) else number
+    shape = [next(slots)[1] for _ in range(kind.ndim)]
     if kind.layout == "A":
-        return [next(slots)[1] for _ in shape]
+        return making.array(kind, number, shape, [next(slots)[1] for _ in shape])
     lengths = shape if kind.layout == "F" else shape[::-1]
-    strides = [item]
-    for length in lengths[:-1]:
-        strides.append(builder.mul(strides[-1], length))
-    return strides if kind.layout == "F" else strides[::-1]
+    strides = list(itertools.accumulate(lengths[:-1], making.multiply, initial=making.one))
+    return making.array(kind, number, shape, strides if kind.layout == "F" else strides[::-1])
+
+
+def volatile_load(dtype: Any) -> tuple[str, str]:
+    """Return an instruction, and its constraints, that loads what threads write: not what it was before, from a cache.
+
+    numba's `ldcg` may be moved out of a loop.
+    """
+    kind, letters = ("f", {32: "f", 64: "d"}) if isinstance(dtype, types.Float) else ("b", {32: "r", 64: "l"})
+    return f"ld.volatile.global.{kind}{dtype.bitwidth} $0, [$1];", f"={letters[dtype.bitwidth]},l"

@@ -10,8 +10,11 @@ import ctypes
 import functools
 import json
 import logging
+import os
+import re
 import struct
 import time
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from llvmlite import binding as llvm
@@ -113,7 +116,41 @@ _loader = driver.LOADER(_load)
 
 @functools.cache
 def install() -> None:
-    """Let numba-cuda compile for the host, and the driver load what comes of it."""
+    """Let the compiler of CUDA kernels compile for the host, and the driver load what comes of it."""
+    if os.environ.get("DASKCLUST_CUDA_COMPILER") == "numba-cuda-mlir":
+        _install_in_mlir()
+    else:
+        _install_in_numba_cuda()
+    driver.LIBRARY.lane_set_loader(_loader)
+
+
+def _install_in_mlir() -> None:
+    from numba_cuda_mlir import mlir_optimization, tools
+
+    tools._cached_cc = (10, 0)  # for which it makes IR that the host's compiler takes
+
+    class Linker:
+        def recreate_with_lto(self, **_: Any) -> Linker:
+            return self
+
+        def add_ptx(self, text: bytes) -> None:
+            self.text = text.decode()
+
+        def complete(self) -> Any:
+            name = re.search(r"define ptx_kernel void @([^(]+)[(]", self.text)[1]
+            return SimpleNamespace(code=compile_for_host([self.text], name.strip('"')))
+
+    optimize = mlir_optimization.optimize
+
+    def optimize_for_host(result: Any) -> None:
+        result.metadata["linker"] = Linker()
+        optimize(result)
+
+    mlir_optimization.optimize = optimize_for_host
+    mlir_optimization._compile_to_ptx = lambda text, *_: text
+
+
+def _install_in_numba_cuda() -> None:
     from cuda.core import ObjectCode
     from numba.cuda.codegen import CUDACodeLibrary
 
@@ -129,4 +166,3 @@ def install() -> None:
 
     CUDACodeLibrary.get_cubin = get_cubin
     CUDACodeLibrary.get_asm_strs = lambda library, cc=None: library.llvm_strs  # looked at for what has to be linked
-    driver.LIBRARY.lane_set_loader(_loader)

@@ -95,7 +95,8 @@ def _size_of(element: str) -> int:
 
 def _translated(text: str, shared: SharedMemory) -> str:
     """Return one module's IR for the host."""
-    text = llvm_replace(text)  # puts in numba-cuda's own atomics
+    of_mlir = "ptx_kernel" in text
+    text = _with_stack_at_entry(text) if of_mlir else llvm_replace(text)  # puts in numba-cuda's own atomics
     text = re.sub(r"^target .*$|^!nvvm.*$|^@\"?llvm\.used.*$", "", text, flags=re.M)
     text = shared.put_in(text)
     text = re.sub(r" addrspace\(\d+\)", "", text).replace("addrspacecast", "bitcast")
@@ -105,6 +106,22 @@ def _translated(text: str, shared: SharedMemory) -> str:
     declared = [name for name in ("nvvm_spin", *_ASM.values()) if f"@{name}(" in text]
     kinds = {"nvvm_spin": "void"}
     return text + "".join(f"\ndeclare {kinds.get(name, 'i32')} @{name}()" for name in declared)
+
+
+def _with_stack_at_entry(text: str) -> str:
+    """Let functions of numba-cuda-mlir take their stack once: where they do so in a loop, that of a fiber is soon full.
+
+    Values get names, since numbers would have to be in order.
+    """
+
+    def moved(found: re.Match[str]) -> str:
+        body = re.sub(r"%(\d+)\b", r"%v\1", re.sub(r"^(\d+):", r"v\1:", found[3], flags=re.M))
+        taken = re.findall(r"^  %\S+ = alloca .*\n", body, re.M)
+        body = re.sub(r"^  %\S+ = alloca .*\n", "", body, flags=re.M)
+        given = re.sub(r"%(\d+)\b", r"%v\1", found[2])
+        return f"{found[1]}{given}{{\nv{len(re.findall(r'%v[0-9]+', given))}:\n{''.join(taken)}{body}}}\n"
+
+    return re.sub(r"^(define [^(\n]*)([^\n]*)\{\n(.*?)^\}\n", moved, text.replace("ptx_kernel ", ""), flags=re.M | re.S)
 
 
 def _without_assembly(text: str) -> str:
