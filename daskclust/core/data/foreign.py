@@ -44,8 +44,8 @@ def arrow_series(values: Any) -> Any:
     import pyarrow as pa
 
     column = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.chunked_array(values)
-    if pa.types.is_dictionary(column.type):  # pandas has no unsigned codes, as older versions of pyarrow say
-        column = column.cast(column.type.value_type)
+    if pa.types.is_dictionary(column.type):  # older versions of pyarrow refuse unsigned codes
+        column = column.cast(pa.dictionary(pa.int64(), column.type.value_type))
     return column.to_pandas(types_mapper=pd.ArrowDtype if pa.types.is_primitive(column.type) else None)
 
 
