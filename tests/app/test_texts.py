@@ -124,7 +124,7 @@ def test_names_in_python_lines_are_no_code(name: str) -> None:
     state = State(ds.rename_dims(dims), name)
     explorer = Explorer(state)
     x = state.present.columns[state.system.axes[0]]
-    explorer._on_choice(layout.Box(state.system.axes, (float(x.min()), float(np.median(x))), (-1e9, 1e9)))
+    explorer._on_choice(layout.ChosenBox(state.system.axes, (float(x.min()), float(np.median(x))), (-1e9, 1e9)))
     book = json.loads(notebook(state, explorer._seen()))
     cells = ["".join(cell["source"]) for cell in book["cells"] if cell["cell_type"] == "code"]
     for text in (code(state), *cells):
