@@ -64,6 +64,14 @@ def _typed(make):
     return codegen
 
 
+@lower_builtin(len, types.Array)
+def _length(builder, target, args, keywords):
+    """Take the length of the first axis, where 0.6.0 takes the number of all elements."""
+    _typed(lambda _, kinds, array: lowering.convert(memref.dim(array, lowering.index_of(0)), mlir.i64()))(
+        builder, target, args, keywords
+    )
+
+
 @intrinsic
 def point_at(_typing, positions, i, m, axes):
     def codegen(builder, kinds, array, at, *_):
