@@ -11,7 +11,7 @@ import numpy as np
 from daskclust.core.device.cuda_compiler import cuda, own
 
 point_at, like, select = own.point_at, own.like, own.select
-power_of_two, atomic_load = own.power_of_two, own.atomic_load
+power_of_two, atomic_load, fence = own.power_of_two, own.atomic_load, own.fence
 square_root, _ = own.libdevice("__nv_sqrtf", "__nv_sqrt")
 nearest_whole, _ = own.libdevice("__nv_rintf", "__nv_rint")
 _, times = own.libdevice("__nv_fmul_rn", "__nv_dmul_rn")  # `mul.rn`, which the assembler may not fuse with an addition
@@ -38,12 +38,12 @@ def team_barrier(blocks, arrived):
     cuda.syncthreads()
     if blocks > 1:
         if cuda.threadIdx.x == 0:
-            cuda.threadfence()
+            fence()
             before = np.uint32(cuda.atomic.add(arrived, 0, 1))
             wanted = before - before % np.uint32(blocks) + np.uint32(blocks)
             while np.uint32(cuda.atomic.add(arrived, 0, 0)) < wanted:
                 pass
-            cuda.threadfence()
+            fence()
         cuda.syncthreads()
 
 

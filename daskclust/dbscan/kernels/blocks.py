@@ -199,7 +199,7 @@ def fold_row(state, a, row, code, lowest, wraps, blocks, context):
     if first == last:
         return state
     grid = blocks.grid
-    for turn in turns(grid):
+    for turn in range(-turns(grid), turns(grid) + 1):
         column = np.int64(blocks.column[a]) - turn * grid.blocks[2]  # as seen from there
         if column + lowest < grid.blocks[2] and column + grid.highest[2] >= 0:
             b = first_from(column + lowest, first, last, blocks)
@@ -211,8 +211,8 @@ def fold_row(state, a, row, code, lowest, wraps, blocks, context):
 
 @body
 def turns(grid):
-    """Return the turns around the period of the last axis, if it has one, that may bring two of its blocks together."""
-    return range(-1, 2) if is_ring(grid) else range(1)
+    """Return how many turns, either way, around the period of the last axis may bring two of its blocks together."""
+    return 1 if is_ring(grid) else 0
 
 
 @body
@@ -264,7 +264,7 @@ def sweep_pair(state, first, last, other, code, wraps, blocks, context):
     if begin == end:
         return state
     grid = blocks.grid
-    for turn in turns(grid):  # around the period the ends of rows meet
+    for turn in range(-turns(grid), turns(grid) + 1):  # around the period the ends of rows meet
         b = begin if turn >= 0 else end - 1
         for a in range(last - 1 if turn > 0 else first, first + 1 if turn < 0 else last):
             column = np.int64(blocks.column[a]) - turn * grid.blocks[2]  # as seen from there

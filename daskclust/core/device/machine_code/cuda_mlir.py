@@ -18,12 +18,18 @@ from numba_cuda_mlir.numba_cuda import types
 from daskclust.core.device.machine_code.cuda_arguments import made_of, volatile_load
 
 device = cuda.jit(device=True)
-# it inlines before types are known, which fails at ``*args``, or in MLIR, which does not
-inlined = cuda.jit(device=True, forceinline=True, inline=lambda call, caller, callee: False)
 # 0.6.0 takes a tuple of one, which a function returns, for its element
 UniTupleModel.from_return = lambda model, builder, value: model.from_data(
     builder, value if isinstance(value, tuple) else (value,)
 )
+
+
+def inlined(function):
+    """Compile a body: MLIR inlines it; before types are known, as is done else, ``*args`` would fail."""
+    for value in map(function.__globals__.get, function.__code__.co_names):
+        if isinstance(value, type) and hasattr(value, "_fields"):
+            _construct(value)
+    return cuda.jit(device=True, forceinline=True, inline=lambda call, caller, callee: False)(function)
 
 
 def loaded(compiled):
@@ -41,6 +47,13 @@ def _place(builder, value, kind):
     return lowering.index_of(_cast(builder, value, kind, types.int64))
 
 
+def _known(define):
+    """Make an intrinsic that is known although something may have been compiled before."""
+    made = intrinsic(define)
+    refresh_registries(include_uninitialized_cuda=False)
+    return made
+
+
 def _typed(make):
     """Let `make(builder, kinds, *values)` be the code of an intrinsic."""
 
@@ -49,6 +62,14 @@ def _typed(make):
         builder.store_var(target, make(builder, kinds, *(builder.load_var(each) for each in args)))
 
     return codegen
+
+
+@lower_builtin(len, types.Array)
+def _length(builder, target, args, keywords):
+    """Take the length of the first axis, where 0.6.0 takes the number of all elements."""
+    _typed(lambda _, kinds, array: lowering.convert(memref.dim(array, lowering.index_of(0)), mlir.i64()))(
+        builder, target, args, keywords
+    )
 
 
 @intrinsic
@@ -87,11 +108,11 @@ def libdevice(single, double):
 
         return _typed(codegen)
 
-    @intrinsic
+    @_known
     def one(_typing, a):
         return a(a), of(a)
 
-    @intrinsic
+    @_known
     def two(_typing, a, b):
         return a(a, b), of(a)
 
@@ -118,37 +139,41 @@ def atomic_load(_typing, array, i):
     return array.dtype(array, i), _typed(codegen)
 
 
+@intrinsic
+def fence(_typing):
+    """Stand for `cuda.threadfence`, which 0.6.0 has not."""
+
+    def codegen(*_):
+        llvm.inline_asm(None, [], "membar.gl;", "~{memory}", has_side_effects=True)
+
+    return types.none(), codegen
+
+
 def rebuilding(wanted):
     """Return a function of machine code that makes arguments of the type `wanted` of flattened ones."""
 
-    @intrinsic
+    @_known
     def rebuilt(_typing, flat):
         def codegen(builder, kinds, values):
             return made_of(_Making(builder), wanted, zip(kinds[0], values, strict=True))
 
         return wanted(flat), _typed(codegen)
 
-    _allow(wanted)
-    refresh_registries(include_uninitialized_cuda=False)
     rebuilt.wanted = wanted
     return rebuilt
 
 
-def _allow(kind):
-    """Let kernels make named tuples of the classes that are among their arguments, which 0.6.0 does not."""
-    if isinstance(kind, types.NamedTuple):
-        _construct(kind.instance_class)
-    for field in kind if isinstance(kind, types.BaseTuple) else ():
-        _allow(field)
-
-
 @functools.cache
 def _construct(cls):
+    """Let kernels make named tuples of a class, which 0.6.0 does not."""
+
     @lower_builtin(cls, types.VarArg(types.Any))
     def made(builder, target, args, keywords):
         wanted = builder.get_numba_type(target.name)
         cast = _typed(lambda _, kinds, *values: tuple(map(_cast, [builder] * len(kinds), values, kinds, wanted)))
         cast(builder, target, args, keywords)
+
+    refresh_registries(include_uninitialized_cuda=False)
 
 
 class _Making:

@@ -14,6 +14,7 @@ from daskclust.core.device.machine_code.cuda_arguments import made_of, volatile_
 
 device = cuda.jit(device=True)
 inlined = cuda.jit(device=True, forceinline=True)
+fence = device(lambda: cuda.threadfence())  # noqa: PLW0108
 
 
 def loaded(compiled):
