@@ -22,6 +22,7 @@ _PAIRS = {  # intrinsics that return {i32, i1}: the driver's function, types of 
 _ASM = {  # inline assembly that is a function of the driver
     "mov.u32 $0, %dynamic_smem_size;": "nvvm_dynamic_smem_size",
     "mov.u32 $0, %lanemask_lt;": "nvvm_lanemask_lt",
+    "membar.gl;": "nvvm_membar_gl",
 }
 _MEETING = re.compile(r"@\"?nvvm_(barrier|bar_warp|shfl|vote|match)")
 _ATOMIC = re.compile(
@@ -103,8 +104,10 @@ def _translated(text: str, shared: SharedMemory) -> str:
     text = re.sub(r'@"?llvm\.nvvm\.([\w.]+)"?', lambda found: "@nvvm_" + found[1].replace(".", "_"), text)
     text = _without_assembly(text)
     text = _ATOMIC.sub(lambda found: f"  call void @nvvm_spin()\n{found[0]}", text)
-    declared = [name for name in ("nvvm_spin", *_ASM.values()) if f"@{name}(" in text]
-    kinds = {"nvvm_spin": "void"}
+    declared = [
+        name for name in ("nvvm_spin", *_ASM.values()) if f"@{name}(" in text and f"declare void @{name}(" not in text
+    ]
+    kinds = {"nvvm_spin": "void", "nvvm_membar_gl": "void"}
     return text + "".join(f"\ndeclare {kinds.get(name, 'i32')} @{name}()" for name in declared)
 
 
