@@ -181,6 +181,8 @@ def _name_of(parameter: Any) -> str:
 def in_options(text: str, command: Any) -> str:
     """Return a message with the options of a command for its parameters: ``min_hits=3`` is ``--min-hits 3``."""
     names = {parameter.name: _name_of(parameter) for parameter in (command.params if command else ())}
+    if "workers" in names:
+        names["n_workers"] = names["workers"]
     if "units" in names:
         text = re.sub(r"\bin (its |their )?attrs(\['units'\])?", "with --units", text)
 

@@ -247,6 +247,11 @@ def test_memory_and_workers():
         assert "--workers" in told.hint
 
 
+def test_the_name_of_workers_in_python():
+    found = _errors.trouble(ValueError("n_workers must be at most 2, got 3"), PROGRAM.commands["fof"])
+    assert found.what == "--workers must be at most 2, got 3"
+
+
 def test_a_fault_of_ours_shows_where(command, wrong, monkeypatch):
     def broken(*_, **__):
         raise KeyError("secret")
