@@ -5,7 +5,7 @@ whether the points are of the usual kind. Where they are not (a coordinate is no
 too many points), the kernels that follow have nothing to do, and the fit begins anew, step by step.
 
 A fit of 2000 points takes 12 launches and one wait so, and 24 and 8 step by step (`tests/host_cuda/test_counts.py`);
-on the stand-in driver, whose waits cost nothing, 2.3 ms of a processor instead of 2.7, and 9.4 instead of 12.1 for 20 000.
+on the stand-in driver, whose waits cost nothing, 2.3 ms of a processor instead of 2.7; 9.4 instead of 12.1 for 20 000.
 """
 
 from __future__ import annotations
