@@ -39,7 +39,8 @@ def pytest_configure(config: pytest.Config) -> None:
             config.addinivalue_line("filterwarnings", f"default::{category}")
         if newest and in_ci:
             config.addinivalue_line("filterwarnings", f"error::{category}:daskclust")
-    # bokeh's, of newer versions of pandas; the last line wins
+    # tornado's, on Python 3.12 and newer, and bokeh's, of newer versions of pandas; the last line wins
+    config.addinivalue_line("filterwarnings", "ignore:There is no current event loop")
     config.addinivalue_line("filterwarnings", "ignore:The inplace keyword in DataFrame")
 
 
