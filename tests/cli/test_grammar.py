@@ -36,7 +36,9 @@ def columns_of(path):
 
         with h5py.File(path) as file:
             return {name: file[name][:] for name in file}
-    return pd.read_csv(path, comment="#", engine="python") if path.suffix == ".csv" else pd.read_parquet(path)
+    return (
+        pd.read_csv(path, comment="#", converters={"height": float}) if path.suffix == ".csv" else pd.read_parquet(path)
+    )
 
 
 # -------------------------------------------------------------------------------------------------------------- outputs
