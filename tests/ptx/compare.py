@@ -55,6 +55,7 @@ class Comparing:
         try:
             function = launch.kernel.dispatcher(own.rebuilding(wanted), launch.first).py_func
             ptx, _ = cuda.compile_ptx(function, types, cc=cc, device=False)
+            ptx = ptx.rstrip("\0")  # numba-cuda-mlir ends that of sm_100 so
         except Exception as error:
             words = " | ".join(line.strip() for line in str(error).splitlines() if line.strip())
             return {"error": f"{type(error).__name__}: {words[:600]}"}
