@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cases.dbscan import Case, assert_answer, results
-from cases.lanes import drawn_points
+from cases.dbscan import Case, assert_answer
+
+from daskclust.dbscan.plan import DbscanPlan
 
 # ---------------------------------------------------------------------------------------------- adversarial divisions
 RNG = np.random.default_rng(11)
@@ -165,11 +166,18 @@ def test_chunks_without_points():
     assert_answer(case.chunked((0, 60, 0)), answer)
 
 
-def test_results_that_a_division_must_not_change_are_not_trivial():
-    """The drawn cases of this module have clusters, borders and noise."""
+def test_what_goes_up_is_of_faces_and_clusters():
+    """Frontiers grow with these, not with points; coordinates are of points that other chunks have as well."""
     rng = np.random.default_rng(0)
-    X = drawn_points(rng, "clumps", 60, 2, 12.0) * 2
-    labels, is_core, count = results(Case(X, 1.0, 4).fit())
-    assert count > 1
-    assert (labels == -1).any()
-    assert ((labels >= 0) & ~is_core).any()
+    sizes = []
+    for n in (1000, 16_000):
+        eps = 1.5 / np.sqrt(n)
+        case, plan = Case(rng.random((n, 2)), eps, 5), DbscanPlan(eps, 5, 1, (0.0, 0.0))
+        chunks = case.partition([0.5], [0.5]).split({"X": case.X}, 0)
+        frontiers = [plan.local(plan.measure(chunk))[1] for chunk in chunks]
+        for chunk, frontier in zip(chunks, frontiers, strict=True):
+            rows = np.searchsorted(chunk.ids, frontier.members)
+            np.testing.assert_array_equal(frontier.places, chunk.columns["X"][rows])
+            assert all(part.dtype == np.int64 for part in frontier._replace(places=frontier.members))
+        sizes.append(sum(len(frontier.members) for frontier in frontiers))
+    assert sizes[1] < 6 * sizes[0]

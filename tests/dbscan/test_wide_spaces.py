@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from cases.dbscan import Case, as_sklearn, assert_answer, blocks_of
+from cases.lanes import quick_first
 
 from daskclust import DBSCAN, FriendsOfFriends
 from daskclust.core.device.arrays import HOST
@@ -71,7 +72,7 @@ def test_sparse_rows(d, extent, min_samples, ranked, shortened):
 
 
 @pytest.mark.parametrize("min_samples", [2, 4])
-@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("d", quick_first([2, 3, 1], 2))
 def test_compressed_axes(d, min_samples, ranked, shortened):
     """More cells than can be numbered: gaps along open axes are cut out."""
     X = scattered(d, 1e13)
@@ -87,7 +88,7 @@ def test_gaps_are_cut_to_what_is_out_of_reach(shortened):
     """Cells up to four and more apart: neighbours stay neighbours when gaps are cut, and others do not become ones."""
     for step in (0.5, 0.99, 1.0, 1.01, 1.4, 1.5, 2.0, 2.9, 3.0, 4.0, 5.0):
         x = np.cumsum(np.full(40, step))
-        for d in (1, 2, 3):
+        for d in (2, 3):
             X = np.stack([np.concatenate([x, x + 2.0**44])] * d, axis=1) / math.sqrt(d)
             for min_samples in (2, 3):
                 shortened.clear()

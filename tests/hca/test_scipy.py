@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pytest
 from cases.hca import DISTANCES, Case, cases, gaussians, merges_of, results
@@ -19,10 +17,8 @@ from daskclust.core import hierarchy as core
 from daskclust.core.merge.labels import same_partition
 from daskclust.datasets import cytometry
 
-COMBINATIONS = list(product(RULES, DISTANCES))
 
-
-@pytest.fixture(params=COMBINATIONS, ids=str, scope="module")
+@pytest.fixture(params=zip(RULES, [*DISTANCES] * 3, strict=False), ids=str, scope="module")
 def fitted(request):
     """Return a hierarchy with inversions, of 150 points in apriori clusters and outside."""
     rule, distance = request.param

@@ -86,13 +86,3 @@ def test_a_halo_for_each_axis():
             friends.fit(lazy, partition=Partition(cuts=cuts, period=(0.0,) * 3, halo=halo))
     with pytest.raises(ValueError, match="one for each of 3 axes"):
         Partition(cuts=cuts, period=(0.0,) * 3, halo=(0.2, 0.7))
-
-
-def test_noise_alone():
-    assert (GridDensity(1.0, min_samples=3).fit([[0.5], [1.5], [9.0]]).labels_ == -1).all()
-    assert (RedshiftFriends(1.0, 2.0).fit(np.diag([1.0, 9.0, 20.0])).labels_ == -1).all()
-
-
-def test_two_axes_are_refused():
-    with pytest.raises(ValueError, match="X must have 3 axes, the last along the line of sight, got 2"):
-        RedshiftFriends(1.0, 2.0).fit(np.zeros((5, 2)))
