@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from cases.events import HITS, TICK, VARIANTS, WANTED, Case, assert_labels, brute_force, lazy
+from cases.events import HITS, TICK, VARIANTS, WANTED, Case, assert_labels, lazy
 from cases.lanes import quick_first
+from oracles.brute import events as brute_force
 
 from daskclust import EventBuilder
 from daskclust.core.device.arrays import HOST

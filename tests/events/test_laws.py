@@ -7,10 +7,11 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from cases.events import TICK, VARIANTS, Case, assert_labels, cases, dense, in_time, tiny_pieces
+from cases.events import TICK, VARIANTS, Case, assert_labels, cases, dense, tiny_pieces
 from cases.lanes import in_long_lane, row_chunks
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.brute import in_time
 
 from daskclust.core.device.arrays import HOST
 from daskclust.core.device.kernels import Kernel

@@ -79,16 +79,16 @@ def half_clipped(n):
 @pytest.mark.parametrize("rule", ["thesis", "mahal"])
 def test_any_share_of_equal_rows_in_the_time_of_different_ones(rule):
     """Where time grows with the cube of their number, this takes days."""
-    n = 50_000
+    n = 20_000
     X = half_clipped(n)
     Z = MahalanobisHCA(20, rule=rule).fit(X).linkage_
     zeros = np.count_nonzero(~X.any(axis=1)) - 1
     assert np.count_nonzero(Z[:, 2]) == n - 1 - zeros
-    lazy = da.from_array(X, chunks=(7000, 5))
+    lazy = da.from_array(X, chunks=(3000, 5))
     np.testing.assert_array_equal(MahalanobisHCA(20, rule=rule).fit(lazy).linkage_.compute(), Z)
     apriori = np.arange(n) % 3 - 1
     wanted = MahalanobisHCA(20, rule=rule).fit(X, apriori=apriori).linkage_
-    got = MahalanobisHCA(20, rule=rule).fit(lazy, apriori=da.from_array(apriori, chunks=7000)).linkage_
+    got = MahalanobisHCA(20, rule=rule).fit(lazy, apriori=da.from_array(apriori, chunks=3000)).linkage_
     np.testing.assert_array_equal(got.compute(), wanted)
 
 
@@ -126,7 +126,7 @@ def grid(n, d):
 def test_steps_among_equal_distances(d, monkeypatch):
     """In a grid all neighbours are at the same distance: eight times as many points take not 64 times the steps."""
     steps = []
-    for n in (4096, 32768):
+    for n in (1024, 8192):
         counting = Counting(levels.merge_down_to)
         with monkeypatch.context() as patched:
             patched.setattr(levels, "merge_down_to", counting)

@@ -15,7 +15,7 @@ from daskclust import MahalanobisHCA
 @pytest.mark.parametrize("apriori", quick_first([None, "few"]))
 def test_points_of_several_chunks_have_no_matrices(apriori):
     """The matrices of all points alone would be more than what is allowed."""
-    n, d = 5000, 40
+    n, d = 2500, 40
     X = np.random.default_rng(0).normal(size=(n, d))
     labels = None if apriori is None else np.where(np.arange(n) < 40, np.arange(n) // 20, -1)
     lazy = da.from_array(X, chunks=(500, -1))
