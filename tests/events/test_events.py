@@ -171,18 +171,3 @@ def test_chips_from_elsewhere_or_none():
     quad = Case(HITS, quad=True).dataset()
     assert_labels(EventBuilder(100.0).fit(quad), one)
     assert_labels(EventBuilder(100.0).fit(quad, chip=HITS["chip"]), WANTED)
-
-
-def test_some_columns_lazy():
-    for name in HITS:
-        assert_labels(EventBuilder(100.0).fit({**HITS, name: lazy(HITS)[name]}), WANTED)
-
-
-def test_views_and_input_that_is_read_only():
-    wide = np.stack([HITS[name].astype(float) for name in ("x", "y", "toa", "chip")] * 2, axis=1)
-    wide.setflags(write=False)
-    before = wide.copy()
-    assert_labels(EventBuilder(100.0).fit(wide[:, 4:]), WANTED)
-    backward = EventBuilder(100.0).fit(wide[::-1, :4])
-    assert_labels(backward, brute_force({name: values[::-1] for name, values in HITS.items()}, 100.0))
-    np.testing.assert_array_equal(wide, before)

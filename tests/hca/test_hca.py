@@ -21,8 +21,8 @@ from cases.hca import (
 )
 from cases.lanes import quick_first
 from hypothesis import assume, example, given
-from oracles.hca_brute import RULES, brute_linkage, check_linkage, nested_linkage
-from oracles.hca_reference import DEMANDED, NOT_DEMANDED, assert_equals_reference, load
+from oracles.hca_brute import RULES, brute_linkage, check_linkage, first_departure, nested_linkage
+from oracles.hca_reference import DEMANDED, NAMES, NOT_DEMANDED, assert_equals_reference, load
 from scipy.cluster import hierarchy
 
 from daskclust import MahalanobisHCA
@@ -55,6 +55,25 @@ def test_other_files_have_the_answer_of_brute_force(mahalanobis_file, name):
     merges, got = merges_of(fit_reference(case).linkage_)
     np.testing.assert_array_equal(merges, wanted)
     np.testing.assert_allclose(got, heights, rtol=1e-7, atol=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in NOT_DEMANDED if not name.endswith("_gNoIntra")])
+def test_other_files_depart_at_a_cluster_of_as_many_points_as_channels(mahalanobis_file, name):
+    case = load(mahalanobis_file, name)
+    # 1e-7: heights of the implementation in C lose digits next to distances of 1e8
+    found = first_departure(case.merges, case.heights, case.X, case.threshold, rtol=1e-7, **case.options)
+    assert found["why"] in ("not the nearest pair", "height")
+    assert case.X.shape[1] in found["sizes"]
+
+
+def test_every_reference_file_is_listed(shared_data, mahalanobis_file):
+    inputs = ("x_", "g_", "manifest")
+    files = [*(shared_data / "cytometry" / "reference").glob("*.csv")]
+    assert {path.stem for path in files if not path.stem.startswith(inputs)} == set(NAMES)
+    own = [path for path in files if mahalanobis_file(path.name) != path]
+    assert all(mahalanobis_file(path.name).read_text() == path.read_text() for path in own)
+    assert len(own) > 100
 
 
 # --------------------------------------------------------------------------------------------------------- brute force

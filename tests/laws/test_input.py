@@ -11,8 +11,8 @@ from laws.input_cases import check, draw
 from daskclust import CLUE, DBSCAN, EventBuilder, FriendsOfFriends, MahalanobisHCA
 from daskclust.core.data.columns import for_kernels
 
-CASES = in_long_lane(50_000, otherwise=2000)
-PARTS = 20
+CASES = in_long_lane(50_000, otherwise=1000)
+PARTS = 10
 
 
 @pytest.mark.slow  # each dtype is compiled

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-from oracles.hca_reference import NAMES
 
 from daskclust.core.device.kernels import body
 
@@ -25,9 +24,6 @@ def test_no_assertion_reads_a_clock() -> None:
 def test_answers_of_other_programs_are_small_and_named() -> None:
     files = [path for path in (FOLDER / "data").rglob("*.*") if path.suffix != ".pyc"]
     assert sum(path.stat().st_size for path in files) < 500_000
-    own = {path.stem for path in files if path.parent.name == "mahalanobis" and path.stem[0] not in "xg"}
-    assert len(own) > 100
-    assert own < set(NAMES)
 
 
 def test_no_kernel_runs_while_tests_are_collected(pytestconfig: pytest.Config) -> None:
