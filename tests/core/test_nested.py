@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -220,9 +218,3 @@ def test_other_classes_of_awkward() -> None:
             CLUE(1.0, 1.0).fit(X)
     with pytest.raises(ValueError, match=r"backend 'typetracer'; ak\.to_backend"):
         flatten(ak.to_backend(ak.Array([{"x": 1.0}]), "typetracer"))
-
-
-def test_nothing_imports_awkward() -> None:
-    modules = "daskclust.accessor, daskclust.core.data.nested, daskclust.io.hits"
-    code = f"import sys, {modules}; from daskclust import *; assert 'awkward' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
