@@ -9,9 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import pytest
 from cases.lanes import quick_first
@@ -24,7 +22,6 @@ from daskclust.clue.kernels.density import user_kernel
 from daskclust.clue.plan import CluePlan
 from daskclust.core.device.exp import exp_of_negative
 from daskclust.core.device.kernels import body, compiled_here, kernel, lane_kernel
-from daskclust.core.device.machine_code import compiled
 from daskclust.core.device.machine_code.compiled import KernelCache
 from daskclust.core.device.operations import atomic_add, atomic_cas, atomic_load, atomic_max, atomic_min, load, store
 from daskclust.core.device.threads import in_threads, one_thread, thread_count
@@ -76,47 +73,6 @@ def test_bodies_are_swallowed_whole(monkeypatch):
     lines = [line for line in compiled_here[-1].library.get_asm_str().splitlines() if "NumbaEnv" not in line]
     assert len(lines) > 10
     assert not [line for line in lines if "_twice" in line or "_four_times" in line]
-
-
-class Inner(NamedTuple):
-    few: Any
-    number: float
-
-
-class Outer(NamedTuple):
-    values: Any
-    inner: Inner
-    limits: tuple[float, ...]
-
-
-@body
-def _of_inner(i, inner):
-    return inner.few[i, 1] * inner.number
-
-
-@kernel
-def _of_parts(i, outer, shift, out):
-    out[i] = outer.values[i] + _of_inner(i, outer.inner) + outer.limits[1] + shift
-
-
-def test_named_tuples_within_named_tuples():
-    few = np.arange(40.0).reshape(10, 4)[:, ::2]
-    outer = Outer(np.arange(10, dtype=np.float32), Inner(few, 0.5), (1.0, 2.0))
-    out, wanted = np.zeros(10), np.zeros(10)
-    _of_parts.run(10, outer, np.int16(-3), out)
-    for i in range(10):
-        wanted[i] = outer.values[i] + few[i, 1] * 0.5 + 2.0 - 3
-    np.testing.assert_array_equal(out, wanted)
-
-
-def test_a_kernel_is_kept_on_disk(tmp_path, monkeypatch):
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    for _ in range(2):  # the second loads what the first has compiled
-        out, anew = np.zeros(3), type(_write_four_times)(_write_four_times.function)
-        anew.run(3, np.full(3, 1.5), out)
-        assert (out == 6.0).all()
-        monkeypatch.setattr(compiled, "compile_kernel", None)
-    assert compiled_here[-1].library is not compiled_here[-2].library
 
 
 def test_bodies_and_plans_travel_by_name():
@@ -212,9 +168,7 @@ def _add_by_swapping(i, array, times_each):
             k += 1
 
 
-@pytest.mark.parametrize(
-    ("dtype", "repeats"), quick_first([(np.int32, 2_000_000), (np.int64, 999), (np.float64, 999)])
-)
+@pytest.mark.parametrize(("dtype", "repeats"), quick_first([(np.int32, 2_000_000), (np.int64, 999), (np.float64, 999)]))
 def test_atomic_additions_lose_nothing(threads, dtype, repeats):
     """4e7 of them on two threads: fewer pass with plain additions, too (shared/gpu.md)."""
     threads(2)

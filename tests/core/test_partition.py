@@ -117,16 +117,6 @@ def test_split(data, seed, n, d):
             assert part.region == partition.region(number)
 
 
-def test_boxes_reach_the_blocks_around_them():
-    cuts = (np.array([1.0, 2.0]), np.array([5.0]))  # along the curve: 0, 1, 4 below y = 5, and 2, 3, 5 above
-    partition = Partition(cuts=cuts, period=(3.0, 0.0), halo=0.25)
-    low = [[1.3, 0], [1.1, 0], [0.1, 6], [1.3, 4.9], [-0.5, 0], [np.nan, 0], [1.3, -np.inf]]
-    high = [[1.7, 4], [1.7, 4], [0.5, 7], [1.7, 4.9], [0.5, 0], [1.5, 0], [1.5, 0]]
-    wanted = [[1], [0, 1], [2, 5], [1, 3], [0, 4], range(6), range(6)]
-    for reached, blocks in zip(partition.reached(np.array(low), np.array(high)), wanted, strict=True):
-        np.testing.assert_array_equal(reached, list(blocks))
-
-
 def test_points_that_would_be_lost_are_told_of():
     partition = Partition(cuts=(np.array([1.0, 2.0]),), period=(0.0,), halo=0.1)
     with pytest.raises(ValueError, match=r"begins at point 70 has other values .* persist"):
