@@ -164,8 +164,8 @@ def test_short_periods_and_blocks_around_the_seam(period, dtype):
 
 def test_points_on_the_seam():
     period = 2 * np.pi
-    X = np.array([[0.0], [period], [-period], [1e-9], [-1e-9], [np.nextafter(period, 0)], [3 * period], [-1e-30]])
-    case = Case(X, 0.5, 2.0, {}, {"wrap": {0: period}})
+    at = [0.0, period, -period, 1e-9, -1e-9, np.nextafter(period, 0), 3 * period, -1e-30]
+    case = Case(np.stack([at, np.zeros(8)], axis=1), 0.5, 2.0, {}, {"wrap": {0: period}})
     assert_right(case, case.fit())
     assert case.fit().density_.tolist() == [8.0] * 8
 

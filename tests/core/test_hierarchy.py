@@ -218,8 +218,8 @@ def test_one_point() -> None:
 
 
 @pytest.mark.parametrize("rising", [True, False])
-def test_a_chain_of_a_million(rising: bool) -> None:
-    n = 1_000_000
+def test_a_long_chain(rising: bool) -> None:
+    n = 200_000
     Z = chain(n, rising=rising)
     assert tree.is_monotone(Z) is rising
     heights = tree.point_heights(Z)

@@ -16,7 +16,8 @@ RNG = np.random.default_rng(11)
 
 
 def column(*x):
-    return np.array(x, float)[:, None]
+    """Return points along the first of two axes: kernels of one axis are compiled in the slow lane alone."""
+    return np.stack([x, np.zeros(len(x))], axis=1)
 
 
 def assert_divided(case, *divisions):
@@ -84,8 +85,8 @@ def test_point_that_weighs_enough_only_as_far_as_the_chunk_sees():
 @pytest.mark.parametrize("min_samples", [2, 4])
 def test_halos_that_are_chosen_here(min_samples):
     """Blocks of which the plan says how far they must see: each has core points on its face that others make."""
-    x = np.arange(0, 40, 0.5)[:, None]
-    X = np.concatenate([x, x[::4] + 0.25])[RNG.permutation(100)]
+    x = np.arange(0, 40, 0.5)
+    X = column(*x, *x[::4] + 0.25)[RNG.permutation(100)]
     case = Case(X, 0.75, min_samples)
     wanted = case.answer()
     assert_answer(case.fit(), wanted)
@@ -120,7 +121,7 @@ def test_corners_of_blocks(d):
 @pytest.mark.parametrize("min_samples", [2, 3])
 def test_clusters_that_join_across_periodic_faces_alone(min_samples):
     x = [0.1, 0.3, 9.9, 9.7, 5.0, 5.1, 5.2]
-    case = Case(column(*x), 0.5, min_samples, None, (10.0,))
+    case = Case(column(*x), 0.5, min_samples, None, (10.0, 0.0))
     assert assert_divided(case, [[3.0, 6.0]], [[0.2, 9.8]], [[5.0]]).labels.tolist() == [0, 0, 0, 0, 1, 1, 1]
     corners = np.array([[0.1, 0.1], [9.9, 9.9], [9.9, 0.1], [0.1, 9.9], [5.0, 5.0]])
     case = Case(corners, 0.5, min_samples, None, (10.0, 10.0))
@@ -152,7 +153,7 @@ def test_points_exactly_on_planes():
         for min_samples in (1, 2, 3):
             case = Case(column(*x), eps, min_samples)
             assert_divided(case, [x], [x[::2]], [x[1::2]], [np.nextafter(x, 9)], [np.nextafter(x, -9)])
-            cyclic = replace(case, period=(6.5,))
+            cyclic = replace(case, period=(6.5, 0.0))
             assert_divided(cyclic, [x[1:]], [x[2::2]], [np.nextafter(x[1:], 0)])
 
 

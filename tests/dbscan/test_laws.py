@@ -79,7 +79,7 @@ def test_neighbour_at_half_a_period_counts_once(d):
 def test_points_on_the_seam(dtype):
     period = 2 * np.pi
     at = [0.0, period, -period, 1e-9, -1e-9, np.nextafter(period, 0), 3 * period, -1e-30]
-    case = Case(np.array(at, dtype)[:, None], 0.5, 8, None, (period,))
+    case = Case(np.array([at, [0.0] * 8], dtype).T.copy(), 0.5, 8, None, (period, 0.0))
     assert_answer(case.fit(), case.answer())
     assert case.fit().labels_.tolist() == [0] * 8
 
