@@ -21,7 +21,6 @@ ORDERS = {
     "daskclust first": "import daskclust; import xarray",
     "xarray first": "import xarray; import daskclust",
     "a part of xarray later": "import daskclust; from xarray.core import dataset",
-    "looked for before": "import daskclust, importlib.util; importlib.util.find_spec('xarray'); import xarray",
     "loaded when used": """
 import importlib.util
 import daskclust
@@ -132,7 +131,7 @@ def test_is_the_estimator(data: str, name: str, kwargs: Any, results: list[str])
         xr.testing.assert_identical(ds.clust.assign(estimator).drop_attrs(), found.drop_attrs())
 
 
-@pytest.mark.parametrize("parts", [1, 3, 10])
+@pytest.mark.parametrize("parts", [1, 3])
 @any_method
 def test_dask_gives_the_same(data: str, name: str, kwargs: Any, results: list[str], parts: int) -> None:
     ds = marked(DATA[data]())

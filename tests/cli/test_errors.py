@@ -121,6 +121,7 @@ ERRORS = [
     ("demo -o hits.csv", "-o hits.csv is a file, not a folder", "name another one"),
     # where it runs
     ("FOF --memory-limit 1GB", "--memory-limit 1GB is for workers that are started here", "give --workers"),
+    ("CLUE --workers 1 --memory-limit 4XB", "memory_limit must be an amount of memory", "--memory-limit: Of each"),
     ("CLUE --wait 2h", "--wait 2h is for workers of a --scheduler", "leave it out"),
     ("CLUE --scheduler tcp://127.0.0.1:9", "no scheduler answers at 'tcp://127.0.0.1:9'", "`dask scheduler` starts"),
     ("EVENTS --follow --workers 2", "in this process", "leave --workers out"),

@@ -5,20 +5,13 @@ import itertools
 import json
 import re
 import shlex
-import shutil
 from pathlib import Path
-from types import SimpleNamespace
-from unittest.mock import Mock
 
-import numpy as np
-import pandas as pd
 import pytest
 import typer
-import xarray as xr
-from cases.files.writers import write_gmhc
 from typer.testing import CliRunner
 
-from daskclust import app, cli, datasets, io
+from daskclust import cli
 from daskclust.cli import _console as console
 from daskclust.systems import SYSTEMS
 
@@ -64,59 +57,6 @@ def test_every_example_is_a_valid_line(name):
         if not command.startswith("--install") and command != "help":
             with PROGRAM.commands[command].make_context(command, arguments):
                 pass  # parsed: the files need not be there
-
-
-@pytest.fixture(scope="module")
-def samples(tmp_path_factory):
-    """Return a folder with the files that examples name."""
-    import h5py
-
-    folder, rng = tmp_path_factory.mktemp("samples"), np.random.default_rng(0)
-    hits = datasets.calorimeter(2, 50, rng=0)
-    flat = pd.DataFrame({name: hits[name].values for name in ("x", "y", "layer", "energy")})
-    flat = flat.assign(eta=rng.uniform(1.5, 3, len(flat)), phi=rng.uniform(-3, 3, len(flat)))
-    flat.to_csv(folder / "hits.csv", index=False)
-    flat.to_parquet(folder / "hits.parquet")
-    flat.rename(columns={"x": "px", "y": "py", "energy": "E"}).to_csv(folder / "my.csv", index=False)
-    flat.rename(columns={"x": "lon", "y": "lat"}).to_csv(folder / "places.csv", index=False)
-    triggers = xr.Dataset({"time": ("trigger", np.arange(0, 80_000, 5000) * 1.0)})
-    io.write_tpx3(datasets.timepix(500, rng=0).drop_vars("truth"), folder / "run.tpx3", triggers=triggers)
-    (folder / "matrices").mkdir()
-    for name, value in {"a": "2", "b": "30", "c": "100", "t": "1"}.items():
-        (folder / "matrices" / f"{name}.txt").write_text((" ".join([value] * 256) + "\n") * 256)
-    box = datasets.cosmology_box(1000, rng=0).drop_vars("halo")
-    io.write_particles(box.assign_attrs(boxsize=100.0), folder / "snapshot.hdf5")
-    with h5py.File(folder / "snapshot.hdf5", "r+") as file:  # stars where dark matter is
-        file.copy("PartType1", "PartType4")
-        for name in ("NumPart_ThisFile", "NumPart_Total"):
-            counts = file["Header"].attrs[name]
-            counts[4] = counts[1]
-            file["Header"].attrs[name] = counts
-    cells = datasets.cytometry(2000, 3, rng=0).drop_vars("population").drop_attrs()
-    io.write_cells(cells.assign(X=150 * np.sinh(cells["X"])), folder / "tube.fcs")
-    write_gmhc(datasets.cytometry(300, 2, rng=0), folder / "data")
-    (folder / "asgns").write_text("\n".join(str(k % 3) for k in range(300)) + "\n")
-    return folder
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["", "clue", "events", "dbscan", "fof", "hca", "explore", "info", "help"])
-def test_every_example_runs(command, samples, tmp_path, monkeypatch, scheduler, name):
-    """On files of these names; not where a GPU or a readout is needed. Tests of demo and warm run theirs."""
-    shutil.copytree(samples, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    server = SimpleNamespace(port=1, start=lambda: None, stop=lambda: None, show=None, io_loop=Mock())
-    monkeypatch.setattr(app, "serve", lambda *_, **__: server)
-    run = 0
-    for said, line in examples_of(PROGRAM.commands[name] if name else PROGRAM):
-        words = shlex.split(line.replace("tcp://host:8786", scheduler))
-        _, called, *arguments = words[: next((k for k, word in enumerate(words) if word in "|>"), None)]
-        if called in ("demo", "--install-completion") or {"--cuda", "--follow"} & set(arguments):
-            continue
-        code, _, err = command(called, *arguments)
-        assert (code, "error" in err) == (0, False), (said, line, err)
-        run += 1
-    assert run >= 2
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "terminal.md"

@@ -6,7 +6,6 @@ import os
 import pty
 import re
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -350,43 +349,6 @@ def test_progress_of_a_file_counts_hits(command, made, monkeypatch):
     line = ("events", made / "run.tpx3", "--dt-max", 200)
     assert re.search(r"[\d,]+/20,000 hits", command(*line, "--json")[2])
     assert command(*line, "--quiet") == (0, "", "")
-
-
-# ----------------------------------------------------------------------------------------------------------- completion
-ANSWERS = {
-    "bash": """
-        source ~/.bashrc
-        COMP_WORDS=(daskclust clue --del) COMP_CWORD=2
-        $(complete -p daskclust | sed 's/.*-F \\([^ ]*\\).*/\\1/') daskclust
-        echo ${COMPREPLY[@]}
-    """,
-    "zsh": """
-        source ~/.zshrc
-        print $_comps[daskclust]
-        _TYPER_COMPLETE_ARGS="daskclust clue --del" _DASKCLUST_COMPLETE=complete_zsh daskclust
-    """,
-}
-
-
-@pytest.mark.parametrize("shell", ANSWERS)
-def test_completion_is_installed_by_one_command(tmp_path, shell):
-    """In a home where nothing is yet, without a terminal; a new shell has it."""
-    if shutil.which(shell) is None:
-        pytest.skip(f"no {shell} here")
-    program = tmp_path / "bin" / "daskclust"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m daskclust "$@"\n')
-    program.chmod(0o755)
-    paths = {"PYTHONPATH": sys.path, "PATH": [str(program.parent), os.environ["PATH"]]}
-    environment = {name: os.pathsep.join(filter(None, each)) for name, each in paths.items()} | {"HOME": str(tmp_path)}
-    run = functools.partial(subprocess.run, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
-    done = run([shell, "-c", "daskclust --install-completion; exit $?"], stdin=subprocess.DEVNULL)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert f"{shell} completion installed" in done.stdout
-    done = run([shell, "-c", ANSWERS[shell]], stdin=subprocess.DEVNULL)
-    assert "--delta-c" in done.stdout
-    assert "--delta-o" in done.stdout
-    assert shell == "bash" or done.stdout.startswith("_daskclust\n")
 
 
 # ---------------------------------------------------------------------------------------------------------------- start

@@ -8,7 +8,7 @@ import shutil
 import dask
 import pandas as pd
 import pytest
-from distributed import Nanny, default_client
+from distributed import default_client
 
 from daskclust import io, properties, workers
 from daskclust.cli._progress import Work
@@ -74,14 +74,12 @@ def test_each_step_tells_its_own_tasks(summary, files, scheduler, monkeypatch, w
         "clue hits.h5 --dc 1 --rhoc 1",
         "events run.tpx3 --dt-max 200",
         "dbscan store.zarr --eps 0.3",
-        "hca cells.fcs --threshold 20",
     ],
 )
 def test_workers_that_do_not_see_a_file(command, files, scheduler, monkeypatch, line):
     """As on another machine: it is not there while they compute."""
     io.write_hits(io.read_hits("hits.parquet"), "hits.h5")
     io.write_particles(io.open_particles("snapshot.hdf5"), "store.zarr")
-    io.write_cells(io.read_cells("cells.parquet"), "cells.fcs")
     file = files / line.split()[1]
 
     def elsewhere(*given):
@@ -105,17 +103,6 @@ def test_the_summary_tells_how_long_workers_took_to_start(summary, files, schedu
     told = summary("dbscan", "snapshot.hdf5", "--eps", 0.3, "-o", "out.csv", "--verbose", "--scheduler", scheduler)
     assert told.keys() >= stages
     assert "seconds_starting" not in summary("dbscan", "snapshot.hdf5", "--eps", 0.3, "--verbose")
-
-
-@pytest.mark.slow
-def test_a_limit_of_memory(summary, files, monkeypatch):
-    """It reaches the processes that are started."""
-    asked, start = [], Nanny.__init__
-    monkeypatch.setattr(
-        Nanny, "__init__", lambda *args, **options: asked.append(options["memory_limit"]) or start(*args, **options)
-    )
-    summary("hca", "cells.parquet", "--threshold", 20, "--workers", 1, "--memory-limit", "0.25")
-    assert asked == [0.25]
 
 
 @pytest.mark.slow
