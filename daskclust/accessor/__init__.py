@@ -353,12 +353,13 @@ class ClustAccessor:
             "delta": {"units": length, "delta_c": delta_c, "delta_o": delta_o, "axes": " ".join(axes)},
         }
         attrs["delta"]["periods"] = list(periods)
+        kernel = repr(estimator.kernel) if isinstance(estimator.kernel, str) else estimator.kernel
         parameters = {
             "dc": dc,
             "rhoc": one if one is not None else "one for each point" if variable is None else repr(variable),
             "delta_c": delta_c,
             "delta_o": delta_o,
-            "kernel": repr(estimator.kernel) if isinstance(estimator.kernel, str) else estimator.kernel,
+            "kernel": kernel,
             "neighbor_weight": float(estimator.neighbor_weight),
             "wrap": wrap or None,
             "coordinates": repr(axes),

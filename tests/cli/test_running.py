@@ -11,7 +11,6 @@ import pytest
 from distributed import default_client
 
 from daskclust import io, properties, workers
-from daskclust.cli._progress import Work
 
 LINES = {
     "clue": "clue hits.parquet --dc 2 --rhoc 0.3 --chunks 3000 -o out.parquet --table table.csv",
@@ -42,29 +41,6 @@ def test_the_workers_of_a_scheduler_give_the_same(summary, files, scheduler, nam
     for path, frame in wanted.items():
         assert len(frame)
         pd.testing.assert_frame_equal(table(path), frame, check_like=True)
-
-
-@pytest.mark.parametrize("where", ["--scheduler", pytest.param("--workers", marks=pytest.mark.slow)])
-def test_each_step_tells_its_own_tasks(summary, files, scheduler, monkeypatch, where):
-    """Not a total of the step before, wherever the scheduler is."""
-    steps, at, begin = [], Work.at, Work.begin
-
-    def beginning(work, name, *args, **options):
-        begin(work, name, *args, **options)
-        (task,) = (each for each in work._bar.tasks if each.id == work._task)
-        steps.append((name, task.total, []))
-
-    monkeypatch.setattr(Work, "begin", beginning)
-    monkeypatch.setattr(Work, "at", lambda work, *told: steps[-1][2].append(told) or at(work, *told))
-    line = "fof snapshot.hdf5 --b 0.3 --chunks 500 -o out.zarr --table out.csv"
-    summary(*line.split(), where, 1 if where == "--workers" else scheduler)
-    with_tasks = {name: counts for name, _, counts in steps if counts}
-    assert with_tasks.keys() >= {"clustering 1,500 particles", "clustering snapshot.hdf5", "writing out.zarr"}
-    assert [name for name, total, _ in steps if total is not None] == []  # workers read the file, and nobody knows yet
-    for name, counts in with_tasks.items():
-        done, text, total = counts[-1]
-        assert 3 < done == total < 200
-        assert text.startswith(name)
 
 
 @pytest.mark.parametrize(
