@@ -40,7 +40,7 @@ class _OfEstimator:
     """
 
     def __init__(self, method: Callable[..., xr.Dataset]) -> None:
-        functools.update_wrapper(self, method)
+        functools.update_wrapper(self, method)  # type: ignore[arg-type]
         self._method = method
 
     def __get__(self, accessor: Any, owner: type) -> Any:
@@ -246,7 +246,7 @@ class ClustAccessor:
         length = length_of(linking_length, b, points, box)
         estimator = SYSTEMS["fof"].estimator(length, boxsize=box, **parameters)
         found = found_by(estimator, points, ("label",), partition=partition)
-        told = {"linking_length": length} | ({} if b is None else {"b": b})
+        told: dict[str, Any] = {"linking_length": length, **({} if b is None else {"b": b})}
         told |= {"min_members": estimator.min_members, "boxsize": box, "coordinates": repr(points.axes)}
         return self._with_groups("fof", found, points, told)
 

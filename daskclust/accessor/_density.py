@@ -37,9 +37,10 @@ def length_of(linking_length: float | None, b: float | None, points: Points, box
 
     n, d = points.X.shape
     if d > len(_AXES) or box is None:
+        axes = ", ".join(map(str, points.axes))
         raise ValueError(
-            f"b={b!r} is a fraction of the mean separation, which needs a box of one to three axes, got boxsize={box!r} "
-            f"of {', '.join(map(str, points.axes))}; give boxsize=, its side (or one for each axis), or a linking_length"
+            f"b={b!r} is a fraction of the mean separation, which needs a box of one to three axes, got "
+            f"boxsize={box!r} of {axes}; give boxsize=, its side (or one for each axis), or a linking_length"
         )
     if n == 0:  # no separation, and nothing to link
         return check_positive("b", b)
