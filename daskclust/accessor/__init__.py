@@ -51,15 +51,16 @@ class _OfEstimator:
     def _describe(self) -> None:
         method: Any = self._method
         estimator = SYSTEMS[method.__name__].estimator
-        own, all_ = inspect.signature(method), inspect.signature(estimator).parameters
-        theirs = {name: all_[name] for name in all_ if name not in (*own.parameters, *_WITHOUT_EFFECT)}
-        first, *others = (
-            each for each in own.parameters.values() if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
-        )
+        own, theirs = inspect.signature(method), dict(inspect.signature(estimator).parameters)
+        for name in (*own.parameters, *_WITHOUT_EFFECT):
+            theirs.pop(name, None)
+        kept = {name: each for name, each in own.parameters.items() if name not in ("args", "parameters")}
+        first, *others = kept.values()
         parameters = sorted([first, *theirs.values(), *others], key=lambda each: each.kind)
         texts = {name: f"{name} : {kind}\n{text}\n" for name, (kind, text) in described(estimator.__doc__).items()}
         before, title, after = inspect.cleandoc(method.__doc__).partition("Parameters\n----------\n")
-        method.__doc__ = before + title + "".join(texts[name] for name in theirs) + after
+        described_here = "".join(texts[name] for name in theirs).replace("]_", "]")  # no links to its references
+        method.__doc__ = before + title + described_here + after
         method.__signature__ = own.replace(parameters=parameters)
 
 
