@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from daskclust.core.data.checks import check_positive
+from daskclust.core.data.checks import check_distance, check_positive
 from daskclust.core.data.inputs import Points, box_in, box_sides
 
 _AXES = ("x", "y", "z")
@@ -45,4 +45,10 @@ def length_of(linking_length: float | None, b: float | None, points: Points, box
     if n == 0:  # no separation, and nothing to link
         return check_positive("b", b)
     columns = {axis: ("point", np.broadcast_to(0.0, n)) for axis in _AXES[:d]}
-    return times_separation(xr.Dataset(columns, attrs={"boxsize": box}), b)  # type: ignore[arg-type]
+    length = times_separation(xr.Dataset(columns, attrs={"boxsize": box}), b)  # type: ignore[arg-type]
+    if not 0 < 2 * length <= np.min(box):  # here, where the error can name what the user gave
+        raise ValueError(
+            f"b must be positive, and give a linking length of at most half of the box, got b={b!r}: {length:g} in a "
+            f"box of {np.min(box):g}"
+        )
+    return check_distance(f"the linking length of b={b!r}", length)
