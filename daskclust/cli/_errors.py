@@ -168,7 +168,8 @@ def _options_for(text: str, command: Any) -> list[str]:
 
     def is_meant(parameter: Any) -> bool:
         is_unit = parameter.name == "units" and "attrs['units']" in text
-        return first in (parameter.name, *parameter.opts) or f"{parameter.name}=" in text or is_unit
+        is_named = first in (parameter.name, *parameter.opts) or re.search(rf"\b{parameter.name}=", text)
+        return bool(is_named or is_unit)
 
     found = (parameter for parameter in (command.params if command else ()) if is_meant(parameter))
     return [f"{_name_of(parameter)}: {parameter.help.rstrip('.')}" for parameter in found]
