@@ -163,13 +163,13 @@ def _name_of(parameter: Any) -> str:
 
 
 def _options_for(text: str, command: Any) -> list[str]:
-    """Return the options, with their help, of the parameters that a message is about: its first word, and ``name=``."""
-    first = text.partition(" ")[0].partition("[")[0]
+    """Return the options, with their help, of the parameters of which a message says ``name must``, or ``name=``."""
+    option = text.partition(" ")[0] if text.startswith("-") else None
 
     def is_meant(parameter: Any) -> bool:
-        is_unit = parameter.name == "units" and "attrs['units']" in text
-        is_named = first in (parameter.name, *parameter.opts) or re.search(rf"\b{parameter.name}=", text)
-        return bool(is_named or is_unit)
+        name = parameter.name
+        is_named = re.search(rf"^{name}(\[[^]]*\])? (must|names|is) |\b{name}=", text)
+        return bool(is_named) or option in parameter.opts or (name == "units" and "attrs['units']" in text)
 
     found = (parameter for parameter in (command.params if command else ()) if is_meant(parameter))
     return [f"{_name_of(parameter)}: {parameter.help.rstrip('.')}" for parameter in found]
