@@ -70,7 +70,8 @@ def with_methods(name):
     if not inspect.isclass(found):
         return [name]
     kinds = (types.FunctionType, property, classmethod, staticmethod)
-    own = (key for key, value in vars(found).items() if isinstance(value, kinds) and not key.startswith("_"))
+    public = ((key, value) for key, value in vars(found).items() if not key.startswith("_"))
+    own = (key for key, value in public if isinstance(value, kinds) or inspect.isroutine(value))
     return [name, *(f"{name}.{key}" for key in own)]
 
 

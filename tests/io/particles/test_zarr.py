@@ -128,5 +128,5 @@ def test_inner_chunks_that_a_shard_does_not_have(tmp_path: Path, index_location:
 def test_missing_chunks_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = store(tmp_path / "a.zarr", {"x": X, "y": np.zeros(ROWS)}, chunks=(10,))
     assert run(app, ["dbscan", str(path), "--eps", "1"]) == 1
-    assert "--fill-missing to take the fill value there" in " ".join(capsys.readouterr().err.split())
+    assert "--fill-missing: Fill chunks that a zarr store lacks" in " ".join(capsys.readouterr().err.split())
     assert run(app, ["dbscan", str(path), "--eps", "1", "--fill-missing", "--quiet"]) == 0

@@ -107,7 +107,7 @@ def index_file(
     if late and tell:
         logger.warning(
             "%s: %d of %d hits are later than the bound of %g ns allows; they are sorted all the same; "
-            "disorder=%g covers them",
+            "a disorder of %g ns covers them",
             path, late, index.n_hits, disorder, index.delay * TICK,
         )  # fmt: skip
     if len(index.jumps) and tell:
