@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import errno
+import functools
 import importlib
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
+from typing import Any, TypeVar, cast
 
 from daskclust.core.data.quote import short
+
+Reader = TypeVar("Reader", bound=Callable[..., Any])
 
 TEXT, PARQUET, HDF5 = (".csv", ".tsv", ".txt"), (".parquet", ".pq"), (".hdf5", ".h5")
 """Extensions of tables, by format."""
@@ -75,7 +79,8 @@ def import_library(name: str, what: str) -> ModuleType:
 def reading(path: str, kind: str, part: str = "") -> Iterator[None]:
     """Turn what a library raises for a damaged file, of almost any class, into a ValueError that names the file.
 
-    `part` is what is read of a file whose head is right, such as a row group: it must be damaged if it cannot be.
+    What names it already stays as it is. `part` is what is read of a file whose head is right, such as a row group: it
+    must be damaged if it cannot be.
     """
     try:
         yield
@@ -86,9 +91,25 @@ def reading(path: str, kind: str, part: str = "") -> Iterator[None]:
     except (PermissionError, ImportError):
         raise
     except Exception as error:
+        if type(error) in (ValueError, MemoryError, IsADirectoryError) and path in str(error):
+            raise
         said = short(" ".join(str(error).split()).rstrip("."), 1000)
         if isinstance(error, MemoryError):  # libraries ask for as much as a header says, right or wrong
             said = f"it asks for more memory than there is ({said}): it is damaged, or too large without chunks="
         elif part:
             said = f"{part}: {said}; it is damaged: copy or write the file again"
         raise ValueError(f"{path} cannot be read as a {kind} file: {said}") from error
+
+
+def reads(kind: str) -> Callable[[Reader], Reader]:
+    """Let a function whose first argument is the path of a file of some kind raise what `reading` makes of errors."""
+
+    def decorated(function: Reader) -> Reader:
+        @functools.wraps(function)
+        def read(path: str, *args: Any, **options: Any) -> Any:
+            with reading(path, kind):
+                return function(path, *args, **options)
+
+        return cast(Reader, read)
+
+    return decorated

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from daskclust.core.data.limits import check_columns, check_memory
 from daskclust.core.data.quote import quoted, short
 from daskclust.io.attrs import KEY, unpack
-from daskclust.io.files import reading
-from daskclust.io.rows import by_blocks, chunk_sizes, lazy_rows
+from daskclust.io.files import reads
+from daskclust.io.rows import Stored, by_blocks, chunk_sizes
 from daskclust.io.schema import Naming, Table, short_names
 from daskclust.io.tables.parquet import rows_of
 from daskclust.io.tables.parquet_parts import joined, parts_of
@@ -53,20 +53,17 @@ def read_parquet(path: str, naming: Naming, chunks: int | None, floats: Collecti
     return joined({file: _read_file(file, naming, chunks, floats, is_part=True) for file in parts_of(path)})
 
 
+@reads("Parquet")
 def _read_file(
     path: str, naming: Naming, chunks: int | None, floats: Collection[str], *, is_part: bool = False
 ) -> Table:
     """Read the columns of one file."""
     import pyarrow.parquet as pq
 
-    with reading(path, "Parquet"):
-        file = pq.ParquetFile(path)
-    with file:
+    with pq.ParquetFile(path) as file:
         about = file.metadata
         check_columns(about.num_columns, path)
-    with reading(path, "Parquet"):
-        schema = file.schema_arrow
-        rows = about.num_rows
+        schema, rows = file.schema_arrow, about.num_rows
         stored = [file.schema.column(k).path for k in range(about.num_columns)]
         groups = [about.row_group(k).num_rows for k in range(about.num_row_groups)]
     attrs, _ = unpack((about.metadata or {}).get(KEY.encode()), path)
@@ -98,8 +95,9 @@ def _read_file(
     else:
         sizes = chunk_sizes(chunks, [(size, size) for size in groups])
         columns = {
-            ours: lazy_rows(partial(_read_rows, here, leaf), [here], (rows,), leaf.dtype, sizes)
+            ours: Stored(partial(_read_rows, here, leaf), (here,), "Parquet", (rows,), leaf.dtype).array(sizes)
             for ours, leaf in chosen.items()
+            if leaf.dtype is not None
         }
     told = {ours: leaf.units.decode("utf-8", "replace") for ours, leaf in chosen.items() if leaf.units is not None}
     return Table(columns, naming, told, attrs)
@@ -184,7 +182,8 @@ def _joined(path: str, chosen: Mapping[str, Leaf], first: Leaf, n_rows: int, chu
     borders = np.unique(np.concatenate([[0], borders[begins[borders] < begins[-1]], [n_rows]]))
     borders = borders if len(borders) > 1 else np.zeros(2, np.int64)
     hits, rows = (tuple(np.diff(ends).tolist()) for ends in (begins[borders], borders))
-    counts = lazy_rows(partial(_read_lengths, path, first), [path], (n_rows,), np.dtype(np.int64), rows)
+    read = partial(_read_lengths, path, first)
+    counts = Stored(read, (path,), "Parquet", (n_rows,), np.dtype(np.int64)).array(rows)
     columns = {
         ours: by_blocks(_read_hits, counts, leaf.dtype, "read", hits, path=path, leaf=leaf, first=first)
         for ours, leaf in chosen.items()

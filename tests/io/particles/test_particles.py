@@ -131,7 +131,7 @@ def test_zarr_stores_that_cannot_be_read(tmp_path: Path) -> None:
     path = tmp_path / "snapshot.zarr"
     write_particles(sample(5), path)
     shutil.rmtree(path / "y" / "c")
-    refused(r"array 'y' has no chunk of rows 0 to 4 \(counted from 0\)", path, chunks=None)
+    refused(r"y has no chunk of rows 0 to 4 \(counted from 0\)", path, chunks=None)
     (path / "y" / "zarr.json").write_text("{}")
     refused("cannot be read as a zarr file", path)
     (path / "zarr.json").unlink()

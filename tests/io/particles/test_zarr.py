@@ -116,7 +116,7 @@ def test_inner_chunks_that_a_shard_does_not_have(tmp_path: Path, index_location:
     array[:] = values
     lazy = open_particles(tmp_path / "a.zarr", chunks=10)
     np.testing.assert_array_equal(lazy["x"][:10], values[:10, 0])  # rows that are there
-    with pytest.raises(ValueError, match=r"the array has no chunk of rows 10 to 14 \(counted"):
+    with pytest.raises(ValueError, match=r"a.zarr has no chunk of rows 10 to 14 \(counted"):
         lazy["x"].compute()
     with pytest.raises(ValueError, match="fill_missing=True"):
         open_particles(tmp_path / "a.zarr", chunks=None)
