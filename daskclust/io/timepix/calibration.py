@@ -102,7 +102,11 @@ def read_calibration(
         raise TypeError("read_calibration needs all four files a, b, c and t, or one folder that has them")
     else:
         paths = {name: Path(path) for name, path in zip("abct", (a, *others), strict=True) if path is not None}
-    return Calibration(**{name: _read_matrix(path) for name, path in paths.items()})
+    for path in paths.values():
+        check_file(os.fspath(path))
+    return Calibration(
+        **{name: _check_matrix(read_rows(os.fspath(path), PIXELS), os.fspath(path)) for name, path in paths.items()}
+    )
 
 
 def calibrate(
@@ -247,9 +251,3 @@ def _find_matrices(folder: Path) -> dict[str, Path]:
             )
         paths[name] = matches[0]
     return paths
-
-
-def _read_matrix(path: Path) -> Floats:
-    """Read a matrix (256, 256), by [y, x], from a text file with a line for each row of pixels."""
-    check_file(os.fspath(path))
-    return _check_matrix(read_rows(os.fspath(path), PIXELS), os.fspath(path))

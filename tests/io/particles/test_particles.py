@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -62,21 +60,6 @@ def test_numpy_arrays(tmp_path: Path) -> None:
     np.testing.assert_array_equal(ds["y"], [1, 2, 3])
     assert list(ds) == ["x", "y", "tag"]
     refused(r"column 'many' of .* has shape \(3, 2\) .* no column of numbers; leave it out", path)
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        (np.zeros((2, 3, 3)), r"has shape \(2, 3, 3\) and dtype float64, which is no table of numbers"),
-        (np.zeros((2, 5)), "has 5 columns without names"),
-        (np.zeros((2, 0)), r"has shape \(2, 0\)"),
-        (np.float64(3), r"has shape \(\)"),
-        (np.array([["a"]]), "dtype <U1"),
-    ],
-)
-def test_arrays_that_are_no_particles(tmp_path: Path, values: Any, message: str) -> None:
-    np.save(tmp_path / "points.npy", values)
-    refused(message, tmp_path / "points.npy")
 
 
 def test_real_positions(shared_data: Path, tmp_path: Path) -> None:
@@ -142,20 +125,6 @@ def test_zarr_stores_that_cannot_be_read(tmp_path: Path) -> None:
     refused("unequal lengths", path)
 
 
-def test_paths_that_are_no_particles(tmp_path: Path) -> None:
-    (tmp_path / "points.xyz").write_text("0")
-    refused(r"unknown extension '.xyz' of .* known: .hdf5", tmp_path / "points.xyz")
-    (tmp_path / "snap.hdf5").mkdir()
-    (tmp_path / "file.zarr").touch()
-    for name, message in [
-        ("points.xyz", r"unknown extension '.xyz' of .* known: .hdf5"),
-        ("snap.hdf5", "is a folder; give another name"),
-        ("file.zarr", "is a file; give another name"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            write_particles(sample(), tmp_path / name)
-
-
 # Writing
 
 
@@ -211,17 +180,8 @@ def test_linking_length() -> None:
     sides = ds.assign_attrs(boxsize=[1.0, 2.0, 4.0])
     assert linking_length(sides, 1) == pytest.approx((8 / 1000) ** (1 / 3))
     assert linking_length(ds[["x", "y"]], 1) == pytest.approx((2500 / 1000) ** 0.5)
-    for bad, message in [
-        (ds.drop_attrs(), r"no attrs\['boxsize'\]; give it with"),
-        (ds.isel(particle=slice(0)), "has no particles"),
-        (ds[["vx"]], "has no particles with x"),
-        (ds.assign_attrs(boxsize=0.0), "boxsize must be positive and finite, one number or 3, got 0.0"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            linking_length(bad)
-    for b in (0, -1, math.nan, math.inf):
-        with pytest.raises(ValueError, match="b must be finite and positive"):
-            linking_length(ds, b)
+    with pytest.raises(ValueError, match=r"no attrs\['boxsize'\]; give it with"):
+        linking_length(ds.drop_attrs())
 
 
 def test_stores_changed_in_place_are_read_anew(tmp_path):

@@ -110,21 +110,6 @@ def test_a_folder_takes_the_place_of_a_file_or_of_other_parts(tmp_path: Path) ->
         assert list(tmp_path.iterdir()) == [tmp_path / "hits.parquet"]
 
 
-def test_what_no_folder_can_be(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"partitions=True writes a folder of .parquet files .*, got hits.csv"):
-        write_hits(sample(), tmp_path / "hits.csv", partitions=True)
-    with pytest.raises(ValueError, match=r"without lists, got hits\.parquet"):
-        write_hits(sample(), tmp_path / "hits.parquet", partitions=True, nested=True)
-    folder = tmp_path / "mine.parquet"
-    write_hits(sample(), folder, partitions=True)
-    with pytest.raises(IsADirectoryError, match=r"mine.parquet is a folder; give another name, or partitions=True"):
-        write_hits(sample(), folder)
-    (folder / "notes.txt").touch()
-    with pytest.raises(ValueError, match=r"mine.parquet has 'notes.txt', which no output has; give another name"):
-        write_hits(sample(), folder, partitions=True)
-    assert read_hits(folder).sizes["hit"] == 7
-
-
 def test_parts_that_are_not_of_one_table(tmp_path: Path) -> None:
     folder = tmp_path / "hits.parquet"
     folder.mkdir()
