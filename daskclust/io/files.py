@@ -35,10 +35,6 @@ def check_file(path: str, instead: str = "give one file") -> os.stat_result:
                 f"{path} is a symbolic link to {os.readlink(path)}, which is not there; correct the link"
             ) from None
         raise FileNotFoundError(f"no such file: {path}") from None
-    except OSError as error:
-        if error.errno != errno.ELOOP:
-            raise
-        raise looped(path) from None
     kind = KINDS.get(stat.S_IFMT(state.st_mode))
     if stat.S_ISDIR(state.st_mode):
         raise IsADirectoryError(f"{path} is a directory; {instead}")
@@ -47,11 +43,6 @@ def check_file(path: str, instead: str = "give one file") -> os.stat_result:
     if state.st_size == 0:
         raise ValueError(f"{path} is empty (0 bytes)")
     return state
-
-
-def looped(path: str | os.PathLike[str]) -> OSError:
-    """Return the error for links that lead to each other."""
-    return OSError(f"{path} is in a loop of symbolic links; give the path of the file itself")
 
 
 def is_parts(path: str) -> bool:

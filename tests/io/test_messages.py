@@ -57,7 +57,7 @@ NO_FILES: dict[str, tuple[Any, str]] = {
     "pipe": (OSError, "{name} is a pipe, which can only be read from beginning to end; write its data to a file"),
     "socket": (OSError, "{name} is a socket, which can only"),
     "device": (OSError, "{name} is a device, which can only"),
-    "loop": (OSError, "{name} is in a loop of symbolic links; give the path of the file itself"),
+    "loop": (OSError, "Too many levels of symbolic links: .*{name}"),
     "dangling": (FileNotFoundError, "{name} is a symbolic link to nowhere, which is not there; correct the link"),
 }
 

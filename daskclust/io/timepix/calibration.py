@@ -232,10 +232,6 @@ def _check_matrix(values: npt.ArrayLike, name: str) -> Floats:
 
 def _find_matrices(folder: Path) -> dict[str, Path]:
     """Return the files of the matrices a, b, c and t (``a.txt`` or ``caliba.txt`` ...) of a folder."""
-    if not folder.exists():
-        raise FileNotFoundError(f"no such folder: {folder}")
-    if not folder.is_dir():
-        raise NotADirectoryError(f"{folder} is one file; give the four files a, b, c and t, or a folder that has them")
     paths: dict[str, Path] = {}
     files = sorted(path for path in folder.iterdir() if path.suffix.lower() == ".txt")
     for name in "abct":
