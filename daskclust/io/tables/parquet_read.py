@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -49,7 +50,8 @@ def read_parquet(path: str, naming: Naming, chunks: int | None) -> Table:
     """
     if not os.path.isdir(path):
         return _read_file(path, naming, chunks)
-    return joined({file: _read_file(file, naming, chunks, is_part=True) for file in parts_of(path)})
+    files = parts_of(path)
+    return joined({file: _read_file(file, replace(naming, source=file), chunks, is_part=True) for file in files})
 
 
 @reads("Parquet")
