@@ -82,7 +82,8 @@ def reading(path: str, kind: str, part: str = "") -> Iterator[None]:
     except (PermissionError, ImportError):
         raise
     except Exception as error:
-        if type(error) in (ValueError, MemoryError, IsADirectoryError) and path in str(error):
+        is_told = path in str(error) or os.path.abspath(path) in str(error)
+        if is_told and type(error) in (ValueError, MemoryError, IsADirectoryError):
             raise
         said = short(" ".join(str(error).split()).rstrip("."), 1000)
         if isinstance(error, MemoryError):  # libraries ask for as much as a header says, right or wrong

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import os
 import socket
 import sys
@@ -97,16 +96,6 @@ def test_a_library_that_is_missing(
         with pytest.raises(ImportError, match=r'pip install "daskclust\[io\]"'):
             call()
         assert os.listdir(tmp_path) == [name]
-
-
-@some_of(
-    chunks=[0, -1, 2.5, True, "many"],
-    reader=[each for each in READERS if "chunks" in inspect.signature(each[1]).parameters],
-)
-def test_chunks_that_are_no_number(tmp_path: Path, reader: tuple[str, Any], chunks: Any) -> None:
-    name, read = reader
-    with pytest.raises(ValueError, match=f"chunks must be a positive number of .*, got {chunks!r}"):
-        read(tmp_path / name, chunks=chunks)
 
 
 def test_a_readout_may_come_through_a_pipe(tmp_path: Path) -> None:

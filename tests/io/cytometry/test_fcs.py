@@ -28,19 +28,6 @@ def raw(path: Path, **options: Any) -> np.ndarray[Any, Any]:
 # FCS, byte by byte
 
 
-@pytest.mark.parametrize("order", "<>")
-@pytest.mark.parametrize("kinds", [["u1"], ["u2"] * 4, ["u4"] * 2, ["u8"] * 2, ["u1", "u2", "u4", "u8", "u2"]])
-def test_whole_numbers(tmp_path: Path, order: str, kinds: list[str]) -> None:
-    rng = np.random.default_rng(0)
-    events = [tuple(int(rng.integers(0, 2 ** min(8 * int(k[1]), 50))) for k in kinds) for _ in range(40)]
-    byteord = {"<": "1,2", ">": "2,1"}[order] if kinds[0] == "u2" else None
-    path = write(tmp_path, fcs_bytes([order + k for k in kinds], events, byteord=byteord))
-    np.testing.assert_array_equal(raw(path), np.array(events, float))
-    assert raw(path).dtype == np.float64
-    if "u8" not in kinds:
-        np.testing.assert_array_equal(raw(path), flowio.FlowData(str(path)).as_array())
-
-
 def test_amplifiers_gains_and_time(tmp_path: Path) -> None:
     names = ["FSC-H", "FL1-H", "FL2-H", "Time"]
     scales = {"P1G": "2.0", "P2E": "4.0,1.0", "P3E": "4,0", "P4G": "8", "TIMESTEP": "0.1"}

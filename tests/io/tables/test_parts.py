@@ -19,7 +19,7 @@ from distributed import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskclust.io import open_particles, read_hits, write_hits, write_particles
+from daskclust.io import read_hits, write_hits
 from daskclust.properties import cluster_table
 
 
@@ -102,14 +102,6 @@ def test_what_is_not_complete_is_not_there(tmp_path: Path, where_it_runs: str) -
     np.testing.assert_array_equal(read_hits(folder)["x"], good["x"])
 
 
-def test_a_folder_takes_the_place_of_a_file_or_of_other_parts(tmp_path: Path) -> None:
-    write_hits(sample(), tmp_path / "hits.parquet")
-    for chunk in (2, 5):
-        write_hits(sample(9).chunk(hit=chunk), tmp_path / "hits.parquet", partitions=True)
-        assert read_hits(tmp_path / "hits.parquet").sizes["hit"] == 9
-        assert list(tmp_path.iterdir()) == [tmp_path / "hits.parquet"]
-
-
 def test_parts_that_are_not_of_one_table(tmp_path: Path) -> None:
     folder = tmp_path / "hits.parquet"
     folder.mkdir()
@@ -120,11 +112,3 @@ def test_parts_that_are_not_of_one_table(tmp_path: Path) -> None:
     for name in ("a", "b"):
         pq.write_table(lists, folder / f"{name}.parquet")
     refused("a.parquet has lists of hits and no column event, and is one of several", folder)
-
-
-def test_particles_of_a_folder(tmp_path: Path) -> None:
-    particles = xr.Dataset({axis: ("particle", np.arange(8.0)) for axis in "xyz"}, attrs={"boxsize": 9.0})
-    write_hits(particles.chunk(particle=3), tmp_path / "p.parquet", partitions=True)
-    write_particles(particles, tmp_path / "one.parquet")
-    one, parts = (without_source(open_particles(tmp_path / f"{name}.parquet")) for name in ("one", "p"))
-    xr.testing.assert_identical(parts, one)

@@ -71,13 +71,6 @@ def test_lost_data(write: Any) -> None:
     assert ds.attrs["n_special"] == 1
 
 
-def test_several_chips_have_their_number_for_overflow(write: Any) -> None:
-    rows = [[k, chip * 65536 + 0x74, k, 1, 0, chip] for k, chip in enumerate([0, 1, 2, 3, 1])]
-    ds = open_t3pa(write(text(rows)))
-    np.testing.assert_array_equal(ds["chip"], [0, 1, 2, 3, 1])
-    assert ds.attrs["n_lost_data_intervals"] == 0
-
-
 def test_appended_measurements(write: Any) -> None:
     path = write(text([[0, 1, 5, 1, 0, 0], [1, 2, 6, 1, 0, 0], [0, 3, 5, 1, 0, 0], [1, 4, 6, 1, 0, 0]]))
     with pytest.raises(ValueError, match=r"has 2 measurements \(Index starts anew in line 4\).* measurement=0 to"):

@@ -130,7 +130,7 @@ def test_two_clocks_of_one_file_are_not_mixed_up(file):
     assert (read[0] != read[1]).any()
 
 
-def test_events_of_a_readout_whose_clock_is_set_anew(file, caplog, tmp_path, capsys):
+def test_events_of_a_readout_whose_clock_is_set_anew(file, caplog, capsys):
     path = file[0]
     want = EventBuilder(1000.0).fit(open_tpx3(path)).n_clusters_
     with caplog.at_level(logging.WARNING, "daskclust.io"):
@@ -141,9 +141,6 @@ def test_events_of_a_readout_whose_clock_is_set_anew(file, caplog, tmp_path, cap
     out = capsys.readouterr()
     assert '"n_clock_jumps": 1' in out.out
     assert "note:" in out.err
-    (tmp_path / "hits.csv").write_text("x,y,toa\n1,1,5\n")
-    assert run(app, ["events", str(tmp_path / "hits.csv"), "--dt-max", "1000", "--on-reset", "restart"]) == 1
-    assert "--on-reset is for raw .tpx3 words" in capsys.readouterr().err
 
 
 def test_a_run_without_jumps_says_nothing(tmp_path, shared_data, caplog):
