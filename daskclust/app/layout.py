@@ -7,7 +7,6 @@ from typing import Any
 
 import panel as pn
 
-from daskclust.app.latest import Show
 from daskclust.app.live import Live
 from daskclust.app.look import DARK, LIGHT, LOOKS, Look
 from daskclust.app.page.address import Address, written
@@ -27,7 +26,7 @@ from daskclust.app.views.dendrogram import Dendrogram
 from daskclust.app.views.histogram import Histogram
 from daskclust.app.views.picture import Picture
 from daskclust.app.views.table import TableView
-from daskclust.app.widgets import BESIDE, Control, Keys, Player, labelled
+from daskclust.app.widgets import BESIDE, Control, Keys, Player, button, labelled
 from daskclust.core.data.quote import in_html
 
 _SIDE = 260
@@ -56,11 +55,11 @@ class Explorer(Live):
         self.tools = pn.Column(margin=0)  # in the side bar, below the parameters
         how: dict[str, Any] = {"scroll": "y-auto", "css_classes": ["explorer-side"], "stylesheets": [_SIDE_STYLE]}
         self._side = pn.Column(width=_SIDE, sizing_mode="stretch_height", margin=0, **how)
-        paper = _button("Light or dark", self._on_paper, width=110, margin=(2, 6))
-        clear = _button("Clear selection", lambda: self._on_choice(None), 100, margin=(2, 0))
+        paper = button("Light or dark", self._on_paper, width=110, margin=(2, 6))
+        clear = button("Clear selection", lambda: self._on_choice(None), width=100, margin=(2, 0))
         head = pn.Row(self._head, clear, paper, sizing_mode="stretch_width", margin=0)
         main = pn.Column(
-            head, self._long.panel, self.board, sizing_mode="stretch_both", margin=0, css_classes=["explorer-main"]
+            head, self._work, self.board, sizing_mode="stretch_both", margin=0, css_classes=["explorer-main"]
         )
         main.styles = {"position": "relative"}
         self._panel = pn.Row(self._side, main, sizing_mode="stretch_width", height=720, margin=0)
@@ -71,7 +70,7 @@ class Explorer(Live):
         if _is_served():
             self._panel.styles |= {"height": "100vh", "min-height": "560px", "min-width": "960px"}
             self._follow_browser()
-            pn.state.on_session_destroyed(lambda _: self._long.close())
+            pn.state.on_session_destroyed(lambda _: self.close())
         elif pn.config.theme == "dark":
             self._dress(DARK)
 
@@ -116,7 +115,7 @@ class Explorer(Live):
         self._controls = {each.name: Control(each, known, self._on_parameter) for each in state.system.parameters}
         controls = [each.panel for each in self._controls.values()]
         self._draw(axes)
-        keep = _button("Keep as A", lambda: self._compare(Kept(self.state.present)), 102, margin=(3, 4))
+        keep = button("Keep as A", lambda: self._compare(Kept(self.state.present)), width=102, margin=(3, 4))
         suggesting, self.exporting = Suggesting(state, self._set, self._later, keep), Exporting(state, self._seen)
         whole = [] if state.part is None else [Clustering(state, state.part, self._later).panel]
         self.tools.objects = [suggesting.panel, *whole, self.exporting.panel]
@@ -294,10 +293,6 @@ def _choice(words: str, chosen: Any, kind: Any = pn.widgets.Select, width: int =
     widget = labelled(kind, words, **{"width": width} | options)
     widget.param.watch(lambda event: chosen(event.new), "value")
     return widget
-
-
-def _button(words: str, do: Show, width: int = _SIDE - 20, **options: Any) -> Any:
-    return labelled(pn.widgets.Button, words, width=width, on_click=lambda _: do(), **options)
 
 
 def _is_served() -> bool:

@@ -25,6 +25,11 @@ def labelled(kind: Any, words: str, **options: Any) -> Any:
     return kind(**{"label" if "label" in kind.param else "name": words}, **options)
 
 
+def button(words: str, do: Callable[[], None], **options: Any) -> Any:
+    """Return a button that does something."""
+    return labelled(pn.widgets.Button, words, on_click=lambda _: do(), **options)
+
+
 def heading(words: str) -> Any:
     """Return the title of a group of widgets."""
     style = (

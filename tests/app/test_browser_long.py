@@ -39,7 +39,7 @@ def processes() -> set[int]:
     found = set()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if b"daskclust.app.process" in (folder / "cmdline").read_bytes():
+            if b"daskclust.app.worker" in (folder / "cmdline").read_bytes():
                 found.add(int(folder.name))
         except OSError:
             continue

@@ -17,7 +17,6 @@ from cases.explorer import DATA, glyphs, made, view
 import daskclust.app
 from daskclust import datasets
 from daskclust.app import raster
-from daskclust.app.latest import Latest
 from daskclust.app.look import LIGHT, parts
 from daskclust.app.selection import ChosenBox
 from daskclust.app.state import Request
@@ -25,6 +24,7 @@ from daskclust.app.views.decision import DecisionPlot
 from daskclust.app.views.histogram import Histogram
 from daskclust.app.views.picture import Picture
 from daskclust.app.views.table import TableView
+from daskclust.app.worker import Latest
 from daskclust.core.device.machine_code import compiling
 from daskclust.plot._look import COLORS
 

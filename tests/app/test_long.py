@@ -14,11 +14,11 @@ from scipy.spatial import cKDTree
 
 import daskclust.app
 from daskclust import datasets
-from daskclust.app import live, long
-from daskclust.app.process import Process
+from daskclust.app import live
 from daskclust.app.state import State, computed, prepared
 from daskclust.app.systems import SYSTEMS, Workload
 from daskclust.app.systems._scale import ScalePairs
+from daskclust.app.worker import Worker
 
 
 def identity(ds: Any, value: Any) -> Any:
@@ -71,7 +71,7 @@ def test_a_radius_of_everything_is_known_to_take_minutes() -> None:
     usual = state.system.seconds(state.values)
     state.set(dc=1000.0)
     work = state.system.seconds(state.values)
-    assert usual.seconds < long.LONG < long.MINUTES < work.seconds
+    assert usual.seconds < live.LONG < live.MINUTES < work.seconds
     assert work.words == "1e12 pairs"
 
 
@@ -86,14 +86,14 @@ def test_estimates_learn_from_runs() -> None:
 
 
 def test_times_in_words() -> None:
-    assert [long.duration(seconds) for seconds in (0.2, 12.0, 360.0, 7200.0)] == [
+    assert [live.duration(seconds) for seconds in (0.2, 12.0, 360.0, 7200.0)] == [
         "about 1 s", "about 12 s", "about 6 min", "about 2 h",
     ]  # fmt: skip
 
 
 # -------------------------------------------------------------------------------------------------------------- process
 def test_a_process_computes_fails_and_ends() -> None:
-    process = Process(np.arange(3))
+    process = Worker(np.arange(3))
     data, value, mine = process.call(identity, 5, compiles=say_nothing)
     np.testing.assert_array_equal(data, np.arange(3))
     assert value == 5
@@ -110,7 +110,7 @@ def test_a_process_computes_fails_and_ends() -> None:
 @pytest.mark.parametrize("name", DATA)
 def test_a_process_has_the_results_of_this_one(name: str) -> None:
     ds = DATA[name]()
-    process, here, there = Process(ds), State(ds, name), State(ds, name)
+    process, here, there = Worker(ds), State(ds, name), State(ds, name)
     try:
         there.take(process.call(prepared, name, compiles=say_nothing))
         assert there.system.parameters == here.system.parameters
@@ -175,29 +175,29 @@ def seen(explorer: Any) -> dict[str, Any]:
 
 
 def test_long_work_is_done_in_a_process_and_can_be_cancelled(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(long, "_SEEN", 0.0)
+    monkeypatch.setattr(live, "_SEEN", 0.0)
     explorer = daskclust.app.explore(DATA["clue"]())
     loop.until(lambda: at_rest(explorer))
     before, outcome = seen(explorer), explorer.state.present
     # nothing is quick any more
     monkeypatch.setattr(live, "LONG", 0.0)
     explorer._controls["dc"]._number.value = 9.0
-    loop.until(lambda: explorer._long.is_running and explorer._long.panel.visible)
+    loop.until(lambda: explorer._began and explorer._work.visible)
     assert seen(explorer) == before | {"values": before["values"] | {"dc": 9.0}, "former": True}
     assert not at_rest(explorer)
     process = None
 
     def begun() -> Any:
-        return explorer._long._process._process
+        return explorer._worker._process
 
     loop.until(begun)
     process = begun()
-    explorer._long._cancel.clicks += 1
+    explorer._cancel.clicks += 1
     loop.until(lambda: at_rest(explorer))
     assert process.poll() is not None
     assert seen(explorer) == before
     assert explorer.state.present is outcome
-    assert not explorer._long.panel.visible
+    assert not explorer._work.visible
     # the next one comes to its end; a zoom meanwhile does not end it
     explorer._controls["dc"]._number.value = 9.0
     loop.until(begun)
@@ -210,44 +210,44 @@ def test_long_work_is_done_in_a_process_and_can_be_cancelled(loop: Loop, monkeyp
         explorer.state.present.result, State(DATA["clue"](), **explorer.state.values).update().result
     )
     assert not seen(explorer)["former"]
-    explorer._long.close()
+    explorer.close()
     assert process.poll() is not None
 
 
 def test_minutes_are_not_begun_without_a_question(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     explorer = daskclust.app.explore(DATA["clue"]())
-    before, words = seen(explorer), explorer._long._words
+    before, words = seen(explorer), explorer._words
     number = explorer._controls["dc"]._number
     back = number.value
     monkeypatch.setattr(SYSTEMS["clue"], "work", lambda self, values: Workload(360.0, "3e11 pairs"))
     number.value = 500.0
-    loop.until(lambda: explorer._long.panel.visible)
+    loop.until(lambda: explorer._work.visible)
     loop.until(lambda: at_rest(explorer))
     assert "dc = 500 needs about 6 min (3e11 pairs)" in words.object
-    assert explorer._long._run.visible
-    assert explorer._long._cancel.name == f"Back to {back:g}"
+    assert explorer._run.visible
+    assert explorer._cancel.name == f"Back to {back:g}"
     assert seen(explorer)["former"]
     assert seen(explorer)["counts"] == before["counts"]
-    explorer._long._cancel.clicks += 1
+    explorer._cancel.clicks += 1
     loop.until(lambda: at_rest(explorer))
     assert seen(explorer) == before
     number.value = 500.0
-    loop.until(lambda: explorer._long.panel.visible)
-    monkeypatch.setattr(long, "_SEEN", 0.0)
-    explorer._long._run.clicks += 1
-    loop.until(lambda: explorer._long.panel.visible and explorer._long._cancel.name == "Cancel")
+    loop.until(lambda: explorer._work.visible)
+    monkeypatch.setattr(live, "_SEEN", 0.0)
+    explorer._run.clicks += 1
+    loop.until(lambda: explorer._work.visible and explorer._cancel.name == "Cancel")
     assert not at_rest(explorer)
     loop.until(lambda: explorer.state.present.request.values["dc"] == 500.0)
     loop.until(lambda: at_rest(explorer))
-    assert not explorer._long.panel.visible
-    explorer._long.close()
+    assert not explorer._work.visible
+    explorer.close()
 
 
 def test_another_system_is_prepared_in_a_process(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     explorer = daskclust.app.explore(DATA["dbscan"](), "dbscan")
     monkeypatch.setattr(live, "LONG", 0.0)
     explorer._chooser.value = "fof"
-    loop.until(lambda: explorer._long.is_running)
+    loop.until(lambda: explorer._began)
     assert SYSTEMS["dbscan"].title in explorer._head.object
     explorer._back()
     loop.until(lambda: at_rest(explorer))
@@ -258,7 +258,7 @@ def test_another_system_is_prepared_in_a_process(loop: Loop, monkeypatch: pytest
     loop.until(lambda: at_rest(explorer))
     assert SYSTEMS["fof"].title in explorer._head.object
     assert list(explorer._controls) == ["b", "min_members"]
-    explorer._long.close()
+    explorer.close()
 
 
 def test_a_warning_goes_with_its_cause(loop: Loop) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from daskclust.app.long import LONG
+from daskclust.app.live import LONG
 from daskclust.app.page.board import COLUMNS, SPLITS, Arrangement
 from daskclust.app.state import State
 

@@ -49,6 +49,9 @@ _BUTTON = """
 """
 
 
+_FORMER = ":host(.former) { opacity: 0.5; transition: opacity 0.2s }"  # pictures of former values
+
+
 class Panel(NamedTuple):
     """What is seen under a title, and where it is at first: the column, and its share of the column's height."""
 
@@ -98,7 +101,7 @@ class Board(Viewer):
         self._panels: list[Panel] = []
         self._own: list[Panel] = []  # that stay when others are replaced
         self._cards: dict[str, Any] = {}
-        self._grid = pn.Column(sizing_mode="stretch_both", margin=0)
+        self._grid = pn.Column(sizing_mode="stretch_both", margin=0, stylesheets=[_FORMER])
         self._list = labelled(
             pn.widgets.CheckBoxGroup, "panels", inline=True, sizing_mode="stretch_width", margin=(2, 5)
         )

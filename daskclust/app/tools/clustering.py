@@ -8,11 +8,11 @@ from typing import Any
 
 import panel as pn
 
-from daskclust.app.latest import Later, Show
 from daskclust.app.opening import OpenedPart
 from daskclust.app.state import State
 from daskclust.app.tools.whole import cluster_whole
 from daskclust.app.widgets import labelled
+from daskclust.app.worker import Later, Show
 from daskclust.core.data.quote import in_html
 
 

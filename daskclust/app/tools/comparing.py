@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import panel as pn
 
-from daskclust.app.latest import Show
 from daskclust.app.selection import Moved
 from daskclust.app.slices import Slice
 from daskclust.app.state import Outcome, State
@@ -18,6 +17,7 @@ from daskclust.app.tools.compare import Comparison, compare, contingency, match
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.app.views.picture import Picture
 from daskclust.app.widgets import labelled
+from daskclust.app.worker import Show
 from daskclust.core.data.quote import in_html
 
 _TITLES = {"change": "change", "A": "A", "B": "now", "points": "points"}

@@ -10,10 +10,10 @@ import numpy as np
 import panel as pn
 from bokeh.plotting import figure
 
-from daskclust.app.latest import Later, Latest, Show
 from daskclust.app.state import State
 from daskclust.app.tools.suggest import Curve, Suggestion, suggest
 from daskclust.app.widgets import labelled
+from daskclust.app.worker import Later, Latest, Show
 from daskclust.core.data.quote import in_html
 from daskclust.plot._look import ACCENT, COLORS
 

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.app.latest import Show
 from daskclust.app.look import Look
 from daskclust.app.selection import Selection
 from daskclust.app.slices import Slice
 from daskclust.app.state import Chosen, Outcome
+from daskclust.app.worker import Show
 
 Choose = Callable[[Selection | None], None]
 

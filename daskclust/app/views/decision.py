@@ -11,7 +11,6 @@ import numpy.typing as npt
 from bokeh.models import CustomJSTickFormatter, Span  # type: ignore[attr-defined,unused-ignore]
 
 from daskclust.app import raster
-from daskclust.app.latest import Show
 from daskclust.app.look import Look
 from daskclust.app.selection import ChosenClusters
 from daskclust.app.state import State
@@ -19,6 +18,7 @@ from daskclust.app.systems import DELTA, DENSITY, Decision
 from daskclust.app.views._frame import IMAGE, PLACES, STARS, Canvas, Frame, Ranges, none, span
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.app.views._thresholds import Drag, Style, Thresholds
+from daskclust.app.worker import Show
 from daskclust.plot import RHO
 from daskclust.plot._data import unit_of
 from daskclust.plot._decision import FOLLOWER, KIND_STYLES, LINE_STYLES, OUTLIER, SEED

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 from bokeh.transform import linear_cmap
 
-from daskclust.app.latest import Show
 from daskclust.app.look import Look
 from daskclust.app.selection import Branches, Selection, span_of
 from daskclust.app.state import State
@@ -18,6 +17,7 @@ from daskclust.app.systems import Hierarchy
 from daskclust.app.views._frame import Canvas, Ranges, none
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.app.views._thresholds import Drag, Style, Thresholds
+from daskclust.app.worker import Show
 from daskclust.core import hierarchy as tree
 from daskclust.core.merge.labels import NOISE
 from daskclust.plot._look import COLORS, MARK

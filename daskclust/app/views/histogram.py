@@ -10,12 +10,12 @@ import numpy.typing as npt
 import xarray as xr
 from bokeh.models import BasicTicker, LogTicker
 
-from daskclust.app.latest import Show
 from daskclust.app.look import LIGHT, Look
 from daskclust.app.selection import ChosenClusters, Range, Selection, span_of
 from daskclust.app.state import State
 from daskclust.app.views._frame import Canvas, none
 from daskclust.app.views._scene import Choose, Scene, View
+from daskclust.app.worker import Show
 from daskclust.plot._data import dimension
 
 _BINS = 40

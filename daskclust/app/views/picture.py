@@ -10,13 +10,13 @@ import numpy.typing as npt
 from bokeh.transform import linear_cmap
 
 from daskclust.app import raster
-from daskclust.app.latest import Show
 from daskclust.app.look import LIGHT, Look
 from daskclust.app.selection import ChosenClusters
 from daskclust.app.slices import Slice
 from daskclust.app.state import Outcome, State
 from daskclust.app.views._frame import IMAGE, NOTHING, PLACES, STARS, Canvas, Frame, Ranges, none, span
 from daskclust.app.views._scene import Choose, Scene, View
+from daskclust.app.worker import Show
 from daskclust.plot._data import dimension
 from daskclust.plot._look import COLORS
 
