@@ -10,23 +10,22 @@ import panel as pn
 from daskclust.app.live import Live
 from daskclust.app.look import DARK, LIGHT, LOOKS, Look
 from daskclust.app.page.address import Address, written
-from daskclust.app.page.board import Panel
 from daskclust.app.page.design import forget_sheets, styled
 from daskclust.app.selection import ChosenBox, Lasso, Selection
 from daskclust.app.slices import Slice
 from daskclust.app.state import State
 from daskclust.app.systems import SYSTEMS, Decision, Hierarchy
-from daskclust.app.tools.clustering import Clustering
 from daskclust.app.tools.comparing import Changes, Kept, KeptPicture
-from daskclust.app.tools.exporting import Exporting, Seen
+from daskclust.app.tools.export import Exporting, Seen
 from daskclust.app.tools.suggesting import Suggesting
+from daskclust.app.tools.whole import Clustering
 from daskclust.app.views._scene import View
 from daskclust.app.views.decision import DecisionPlot
 from daskclust.app.views.dendrogram import Dendrogram
 from daskclust.app.views.histogram import Histogram
 from daskclust.app.views.picture import Picture
 from daskclust.app.views.table import TableView
-from daskclust.app.widgets import BESIDE, Control, Keys, Player, button, labelled
+from daskclust.app.widgets import BESIDE, Control, Keys, Player, button
 from daskclust.core.data.quote import in_html
 
 _SIDE = 260
@@ -130,7 +129,7 @@ class Explorer(Live):
         kind = _OF_GROUND.get(type(state.present.ground))
         ground = [] if kind is None else [kind(state, self._on_choice, self._ask, self._on_drag)]
         second = state.system.side_axes
-        others = [] if second is None else [Picture(state, second, self._on_picture, self._ask, titled=False)]
+        others = [] if second is None else [Picture(state, second, self._on_picture, self._ask, is_second=True)]
         table = TableView(self._on_rows)
         known = state.present.table
         columns = ["size", *[name for name in ("energy", "mass", "tot", "rms") if name in known][:1]]
@@ -139,7 +138,7 @@ class Explorer(Live):
         compared = [] if self._kept is None else [KeptPicture(self._kept, state, picture, self._on_picture, self._ask)]
         changes = [] if self._kept is None else [Changes(self._kept, self._on_choice, lambda: self._compare(None))]
         self._pictures: list[View] = [picture, *ground, *others, *compared]
-        self._views = [*self._pictures, table, *bars, *changes]
+        self._views = [picture, table, *self._pictures[1:], *bars, *changes]
         self._shown, self._took = {}, ""
         self._follow_slice()
         scene = self._scene()
@@ -148,13 +147,7 @@ class Explorer(Live):
             setting = view.setting()
             view.prepare(scene, setting)()
             self._shown[view] = self._key(view, scene, setting)
-        panels = [Panel("picture", picture.panel, "left", 5, picture.caption), Panel("table", table.panel, "left", 3)]
-        panels += [Panel(each.words, each.panel, "right", 5, each.caption) for each in ground]
-        panels += [Panel("second picture", each.panel, "right", 4, each.caption) for each in others]
-        panels += [Panel(each.column, each.panel, "right", 3, each.caption) for each in bars]
-        panels += [Panel("A", each.panel, "right", 5, each.caption) for each in compared]
-        panels += [Panel("changes", each.panel, "right", 5) for each in changes]
-        self.board.replace(panels)
+        self.board.replace(self._views)
         self._say(kind="now rest")
 
     def _choices(self, axes: tuple[str, str]) -> list[Any]:
@@ -283,14 +276,14 @@ class Explorer(Live):
 
     def _seen(self) -> Seen:
         """Return what figures show: the axes as they are now."""
-        of_plot = {each.words: each.setting()[0] for each in self._pictures if isinstance(each, DecisionPlot)}
+        of_plot = {each.title: each.setting()[0] for each in self._pictures if isinstance(each, DecisionPlot)}
         picture = next(each for each in self._pictures if isinstance(each, Picture))
         return Seen(picture.axes, {"picture": picture.setting()[0], **of_plot}, self._slice)
 
 
 def _choice(words: str, chosen: Any, kind: Any = pn.widgets.Select, width: int = _SIDE - 20, **options: Any) -> Any:
     """Return a widget that tells what is chosen."""
-    widget = labelled(kind, words, **{"width": width} | options)
+    widget = kind(label=words, **{"width": width} | options)
     widget.param.watch(lambda event: chosen(event.new), "value")
     return widget
 

@@ -25,11 +25,10 @@ from daskclust.app.state import Outcome, Request, State, computed, prepared
 from daskclust.app.systems import SYSTEMS, ExplorerSystem, Workload
 from daskclust.app.views._scene import Scene, View
 from daskclust.app.widgets import button
-from daskclust.app.worker import Later, Latest, Show, Worker, later_in
+from daskclust.app.worker import LONG, Later, Latest, Show, Worker, later_in
 from daskclust.core.data.quote import in_html
 from daskclust.core.device.machine_code.compiling import Clock, Compiling, listening
 
-LONG = 2.0  # seconds; work of which more is expected is done in a process
 MINUTES = 20.0  # seconds; of which more is expected is not begun without a question
 _PATIENCE = 0.2  # seconds until a process begins: a slider that is dragged has other wishes by then
 _SEEN = 1.0  # seconds; what takes less is not told
@@ -87,7 +86,7 @@ class Live(Viewer):
         self._run = button("Run anyway", self._allow, **how)
         self._cancel = button("Cancel", self._back, **how)
         self._work = pn.Row(self._words, self._run, self._cancel, visible=False, styles=_BOX, margin=0)
-        self.board = Board(self._keep)  # whose `add` adds a panel
+        self.board = Board(self._keep)
 
     def _build(self) -> None:
         """Lay out widgets and views of the present system."""
@@ -284,7 +283,7 @@ class Live(Viewer):
 
     def _show_work(self, words: str, back: str, *, asks: bool = True) -> None:
         self._words.object = f"<span role='status' style='white-space:nowrap'>{words}</span>"
-        self._cancel.name, self._run.visible = back, asks
+        self._cancel.label, self._run.visible = back, asks
         self._work.visible = True
 
     # --------------------------------------------------------------------------------------------------------- waiting

@@ -215,19 +215,9 @@ class State:
         return Chosen(selection, mask if mask is None or outcome.hidden is None else mask & ~outcome.hidden, outcome)
 
     @property
-    def selection(self) -> Selection | None:
-        """What chooses points."""
-        return self.chosen.selection
-
-    @property
     def mask(self) -> Mask | None:
         """Which points are chosen; None where no selection is."""
         return self.chosen.mask
-
-    @property
-    def origin(self) -> Outcome | None:
-        """What was shown when points were chosen."""
-        return self.chosen.origin
 
 
 def _in_memory(ds: xr.Dataset) -> xr.Dataset:

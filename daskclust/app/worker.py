@@ -25,6 +25,7 @@ from daskclust.core.device.machine_code.compiling import Compiling, listening
 Show = Callable[[], None]
 Later = Callable[[Show], Any]
 
+LONG = 2.0  # seconds; work of which more is expected is done in a process
 _PATIENCE = 2.0  # seconds; a page that was closed shows nothing any more
 # by name, not by `multiprocessing`, which would run the user's script again
 _BEGIN = """

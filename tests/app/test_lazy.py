@@ -16,8 +16,7 @@ from daskclust import datasets, io, workers
 from daskclust.app import opening
 from daskclust.app.code import code
 from daskclust.app.state import State
-from daskclust.app.tools.clustering import Clustering
-from daskclust.app.tools.whole import files_of
+from daskclust.app.tools.whole import Clustering, files_of
 
 MEMORY = 2_000_000  # bytes that are free, so they say
 

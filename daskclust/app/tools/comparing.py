@@ -16,7 +16,7 @@ from daskclust.app.state import Outcome, State
 from daskclust.app.tools.compare import Comparison, compare, contingency, match
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.app.views.picture import Picture
-from daskclust.app.widgets import labelled
+from daskclust.app.widgets import button
 from daskclust.app.worker import Show
 from daskclust.core.data.quote import in_html
 
@@ -57,6 +57,8 @@ class Kept:
 class KeptPicture(Picture):
     """The picture of what was kept; its axes are those of the present picture."""
 
+    title, where = "A", "right"
+
     def __init__(self, kept: Kept, state: State, present: Picture, choose: Choose, moved: Any) -> None:
         super().__init__(state, present.axes, choose, moved, linked=present)
         self._kept = kept
@@ -71,11 +73,13 @@ class KeptPicture(Picture):
 class Changes(View):
     """How alike both are, and the clusters that were split or merged, that appeared or vanished."""
 
+    title = "changes"
+
     def __init__(self, kept: Kept, choose: Choose, forget: Callable[[], None]) -> None:
         self._kept = kept
         self._words = pn.pane.HTML("", sizing_mode="stretch_width", margin=(28, 10, 0, 10))
-        moved = labelled(pn.widgets.Button, "Choose the points that moved", on_click=lambda _: choose(kept.moved()))
-        drop = labelled(pn.widgets.Button, "Forget A", on_click=lambda _: forget())
+        moved = button("Choose the points that moved", lambda: choose(kept.moved()))
+        drop = button("Forget A", forget)
         self._table = pn.widgets.Tabulator(
             None, disabled=True, show_index=False, layout="fit_columns",
             theme="simple", sizing_mode="stretch_both", titles=_TITLES, min_height=60,

@@ -12,7 +12,7 @@ from bokeh.plotting import figure
 
 from daskclust.app.state import State
 from daskclust.app.tools.suggest import Curve, Suggestion, suggest
-from daskclust.app.widgets import labelled
+from daskclust.app.widgets import button
 from daskclust.app.worker import Later, Latest, Show
 from daskclust.core.data.quote import in_html
 from daskclust.plot._look import ACCENT, COLORS
@@ -27,10 +27,9 @@ class Suggesting:
     def __init__(self, state: State, use: Callable[[dict[str, Any]], None], later: Later | None, beside: Any) -> None:
         self._state, self._use = state, use
         self._latest = Latest(self._begin, self._fail, lambda: None, later)
-        self._ask = labelled(
-            pn.widgets.Button,
+        self._ask = button(
             "Suggest parameters",
-            on_click=lambda _: self._latest.ask(),
+            self._latest.ask,
             width=130,
             margin=(3, 4, 3, 10),
         )
@@ -56,7 +55,7 @@ class Suggesting:
         if len(found.curve.x):
             parts.append(pn.pane.Bokeh(_drawn(found.curve), sizing_mode="stretch_width", margin=0))
         if found.values:
-            parts.append(labelled(pn.widgets.Button, "Use", on_click=lambda _: self._use(found.values)))
+            parts.append(button("Use", lambda: self._use(found.values)))
         self._shown.param.update(objects=parts, visible=True)
 
 

@@ -27,8 +27,10 @@ Array = npt.NDArray[Any]
 class Histogram(View):
     """A histogram of a column of the table, of all clusters, pale, and of those with chosen points."""
 
+    share = 3
+
     def __init__(self, state: State, column: str, choose: Choose) -> None:
-        self.column, self._state, self._choose = column, state, choose
+        self.title, self._state, self._choose = column, state, choose
         table = state.present.table
         values = table[column].values
         finite = values[np.isfinite(values)]
@@ -50,8 +52,8 @@ class Histogram(View):
         """Choose the clusters between the sides of a box or of a lasso."""
         ends = span_of(selection)
         if ends is not None:
-            within = Range(self.column, *ends)
-            numbers = np.flatnonzero(within.mask({self.column: self._state.present.table[self.column].values}))
+            within = Range(self.title, *ends)
+            numbers = np.flatnonzero(within.mask({self.title: self._state.present.table[self.title].values}))
             self._choose(ChosenClusters(tuple(numbers.tolist()), within) if len(numbers) else None)
 
     def dress(self, look: Look) -> None:
@@ -60,7 +62,7 @@ class Histogram(View):
             bars.glyph.update(fill_color=color, line_color=look.paper)
 
     def setting(self) -> str:
-        return self.column
+        return self.title
 
     def prepare(self, scene: Scene, setting: str) -> Show:
         """Count the clusters."""

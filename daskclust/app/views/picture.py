@@ -30,6 +30,8 @@ Array = npt.NDArray[Any]
 class Picture(View):
     """A picture that is drawn again as the user zooms in, down to single points; axes of a `linked` one follow."""
 
+    title, where = "picture", "left"
+
     def __init__(
         self,
         state: State,
@@ -37,10 +39,12 @@ class Picture(View):
         choose: Choose,
         moved: Any,
         *,
-        titled: bool = True,
+        is_second: bool = False,
         linked: Picture | None = None,
     ) -> None:
-        self.axes, self._titled, self._slices = axes, titled, state.slices
+        self.axes, self._is_second, self._slices = axes, is_second, state.slices
+        if is_second:
+            self.title, self.where, self.share = "second picture", "right", 4
         self._state, self._choose = state, choose
         outcome = state.present
         x, y = raster.as_columns(outcome.columns, axes)
@@ -124,7 +128,7 @@ class Picture(View):
     def _show(self, ranges: Ranges, pixels: raster.Pixels, marks: Any, stars: Any, title: str) -> None:
         self._canvas.paint(self._pixels, pixels, ranges)
         self._marks.data_source.data, self._stars.data_source.data = marks, stars
-        self._canvas.title(title if self._titled else "")
+        self._canvas.title("" if self._is_second else title)
 
     def _within(self, outcome: Outcome, ranges: Ranges, part: Slice | None) -> tuple[Any, Array, Array]:
         """Return which points of the slice are within the axes, and where they are."""
