@@ -58,7 +58,7 @@ class Live(Viewer):
     """What becomes of the user's wishes; `Explorer` says what is on the page, and what the user does there."""
 
     _panel: Any  # the page
-    _chooser: Any  # of the system
+    chooser: Any  # of the system
     _built: ExplorerSystem  # whose views there are
 
     def __init__(self, state: State) -> None:
@@ -67,25 +67,25 @@ class Live(Viewer):
         self._system = state.system.name
         self._slice = None if state.slices is None else state.slices.first
         self._clock, self._took = Clock(), ""
-        self._views: list[View] = []
+        self.views: list[View] = []
         self._pictures: list[View] = []
         self._shown: dict[View, Hashable] = {}
         self._later = later_in(pn.state.curdoc)
-        self._latest = Latest(self._begin, self._fail, self._rest, self._later)
+        self.latest = Latest(self._begin, self._fail, self._rest, self._later)
         self.job: LongJob | None = None  # that is under way, or of which the user is asked
         self._began: float | None = None  # when it began
-        self._worker = Worker(state.ds)
-        weakref.finalize(self, self._worker.stop)
+        self.worker = Worker(state.ds)
+        weakref.finalize(self, self.worker.stop)
         self._picked: Picked | None = None  # what is to be chosen, and of which clusters
         self._has_failed = self._is_refused = self._is_ticking = False
         self._look = LIGHT
-        self._head = pn.pane.HTML("", sizing_mode="stretch_width", height=26, margin=(5, 10, 0, 10))
-        self._note = pn.pane.Alert("", alert_type="warning", visible=False, sizing_mode="stretch_width")
+        self.head = pn.pane.HTML("", sizing_mode="stretch_width", height=26, margin=(5, 10, 0, 10))
+        self.note = pn.pane.Alert("", alert_type="warning", visible=False, sizing_mode="stretch_width")
         self._words = pn.pane.HTML("", margin=(0, 4), align="center")
         how: dict[str, Any] = {"height": 28, "margin": (0, 2), "align": "center"}
-        self._run = button("Run anyway", self._allow, **how)
-        self._cancel = button("Cancel", self._back, **how)
-        self._work = pn.Row(self._words, self._run, self._cancel, visible=False, styles=_BOX, margin=0)
+        self.run_anyway = button("Run anyway", self._allow, **how)
+        self.cancel = button("Cancel", self._back, **how)
+        self.work = pn.Row(self._words, self.run_anyway, self.cancel, visible=False, styles=_BOX, margin=0)
         self.board = Board(self._keep)
 
     def _build(self) -> None:
@@ -105,7 +105,7 @@ class Live(Viewer):
         self._clock = Clock()
         if self.job is not None and self.job.wish != self._wish():
             self._stop()
-        self._latest.ask()
+        self.latest.ask()
 
     def _wish(self) -> Request | str:
         """Return what is to be computed, or the system that must be prepared for that."""
@@ -116,7 +116,7 @@ class Live(Viewer):
         self._say("working …")
         self._since = time.monotonic()
         self._wait()
-        settings = {view: view.setting() for view in self._views}
+        settings = {view: view.setting() for view in self.views}
         return self._telling(self._steps(self._wish(), self._scene(), self._picked, settings))
 
     def _telling(self, steps: Iterator[Show]) -> Iterator[Show]:
@@ -150,8 +150,8 @@ class Live(Viewer):
             scene.outcome.table  # noqa: B018 (made here, not in the thread of the widgets)
             yield functools.partial(self._enter, scene)
             return
-        keys = {view: self._key(view, scene, settings[view]) for view in self._views}
-        changed = [view for view in self._views if self._shown.get(view) != keys[view]]
+        keys = {view: self._key(view, scene, settings[view]) for view in self.views}
+        changed = [view for view in self.views if self._shown.get(view) != keys[view]]
         # the table is made beside the pictures; of few points it is quick, and a hierarchy uses the same kernels
         making = _beside().submit(getattr, scene.outcome, "table") if len(scene.outcome.label) > _MANY else None
         pictures = {view: view.prepare(scene, settings[view]) for view in changed if view in self._pictures}
@@ -196,7 +196,7 @@ class Live(Viewer):
         for view, show in shows.items():
             show()
             self._shown[view] = keys[view]
-        if is_new or self._views[0] in shows:
+        if is_new or self.views[0] in shows:
             self._took = " · ".join(filter(None, (f"{1e3 * self._clock.seconds:.0f} ms", self._clock.aside)))
         self._say("working …")
         pn.io.push_notebook(self._panel)  # nothing else tells a notebook of what is done to figures
@@ -204,12 +204,12 @@ class Live(Viewer):
     def _fail(self, error: Exception) -> None:
         """Tell of parameters that do not do; what was there stays."""
         self._has_failed = True
-        self._note.param.update(object=in_html(str(error) or type(error).__name__), visible=True)
-        self._system = self._chooser.value = self.state.system.name
+        self.note.param.update(object=in_html(str(error) or type(error).__name__), visible=True)
+        self._system = self.chooser.value = self.state.system.name
 
     def _calm(self) -> None:
         """Take back what was told of values that are others now."""
-        self._has_failed = self._is_refused = self._note.visible = False
+        self._has_failed = self._is_refused = self.note.visible = False
 
     # ------------------------------------------------------------------------------------------------------- long work
     def _want(self, job: LongJob) -> None:
@@ -231,7 +231,7 @@ class Live(Viewer):
     def _start(self) -> None:
         job = self.job
         assert job is not None
-        self._began, self._work.visible = time.monotonic(), False
+        self._began, self.work.visible = time.monotonic(), False
         if self._later is None:  # there is nothing to wait in
             self._end(job, self._taken, job.function(self.state.ds, *job.arguments))
         else:
@@ -242,7 +242,7 @@ class Live(Viewer):
         if self.job is not job:
             return
         try:
-            system = self._worker.call(job.function, *job.arguments, compiles=self._tell)
+            system = self.worker.call(job.function, *job.arguments, compiles=self._tell)
             end = functools.partial(self._end, job, self._taken, system)
         except Exception as error:
             end = functools.partial(self._end, job, self._fail, error)
@@ -264,27 +264,27 @@ class Live(Viewer):
         """End the job, if there is one, and with it what it computes."""
         is_running = self._began is not None
         self.job = self._began = None
-        self._work.visible = False
+        self.work.visible = False
         if is_running:
-            self._worker.stop()
+            self.worker.stop()
 
     def close(self) -> None:
         """End the job and the process: nobody sees the page any more."""
         self._stop()
-        self._worker.stop()
+        self.worker.stop()
 
     def _back(self) -> None:
         """Want again what is shown: a job is ended, numbers and lines are as they were."""
         self._stop()
         request = self.state.present.request
         self._calm()
-        self._system = self._chooser.value = request.system.name
+        self._system = self.chooser.value = request.system.name
         self._set(dict(request.values))
 
     def _show_work(self, words: str, back: str, *, asks: bool = True) -> None:
         self._words.object = f"<span role='status' style='white-space:nowrap'>{words}</span>"
-        self._cancel.label, self._run.visible = back, asks
-        self._work.visible = True
+        self.cancel.label, self.run_anyway.visible = back, asks
+        self.work.visible = True
 
     # --------------------------------------------------------------------------------------------------------- waiting
     def _wait(self) -> None:
@@ -297,7 +297,7 @@ class Live(Viewer):
 
     def _tick(self) -> None:
         self._is_ticking = False
-        if self._latest.is_busy or self._began is not None:
+        if self.latest.is_busy or self._began is not None:
             seconds = time.monotonic() - (self._since if self._began is None else self._began)
             if seconds > _TICK:
                 self._dim(is_former=True)
@@ -321,13 +321,13 @@ class Live(Viewer):
 
     def _rest(self) -> None:
         if not self._has_failed and not self._is_refused:
-            self._note.visible = False
+            self.note.visible = False
         if self._began is not None:
             self._say("working …")
             self._wait()
             return
         self._keep()
-        self._work.visible = self.job is not None
+        self.work.visible = self.job is not None
         self._dim(is_former=self.job is not None)
         self._say(kind="now rest")
 
@@ -344,7 +344,7 @@ class Live(Viewer):
             words.insert(0, f"{int(np.count_nonzero(self.state.mask)):,} points chosen")
         now = now or self._took
         look, told = self._look, in_html(" · ".join(words))
-        self._head.object = (
+        self.head.object = (
             f"<h1><b>{outcome.request.system.title}</b></h1><span class='counts {look.name}'>{told}</span> &ensp;"
             f"<span class='{kind}' role='status'>{in_html(now)}</span>"
         )

@@ -65,9 +65,9 @@ class Control:
         if parameter.scale == "choice":
             options = {str(choice): choice for choice in parameter.choices}
             how = {"options": options, "value": known[parameter.name], **BESIDE}
-            self._inner: Any = pn.widgets.Select(label=parameter.name, **how)
-            self._inner.param.watch(self._on_choice, "value")
-            self.panel = pn.Column(self._inner, margin=0)
+            self.slider: Any = pn.widgets.Select(label=parameter.name, **how)
+            self.slider.param.watch(self._on_choice, "value")
+            self.panel = pn.Column(self.slider, margin=0)
         else:
             self._make_slider(parameter, known[parameter.name])
         self.follow(known)
@@ -75,7 +75,7 @@ class Control:
     def _make_slider(self, parameter: Parameter, value: Any) -> None:
         low, high = min(parameter.low, value), max(parameter.high, value)
         self._is_log = parameter.scale == "log" and low > 0
-        self._number = pn.widgets.FloatInput(
+        self.number = pn.widgets.FloatInput(
             label=parameter.name,
             stylesheets=[_UNSEEN, _NO_BUTTONS],
             value=float(value),
@@ -86,7 +86,7 @@ class Control:
         )
         ends = (math.log10(low), math.log10(high)) if self._is_log else (low, high)
         step = 1.0 if parameter.scale == "whole" else (ends[1] - ends[0]) / STEPS
-        self._inner = _Slider(
+        self.slider = _Slider(
             label=parameter.name,
             stylesheets=[_UNSEEN],
             start=ends[0],
@@ -99,8 +99,8 @@ class Control:
             margin=(0, 10, 2, 10),
             css_classes=[f"slider-{parameter.name}"],
         )
-        self._inner.param.watch(self._on_slide, "value")
-        self._number.param.watch(self._on_number, "value")
+        self.slider.param.watch(self._on_slide, "value")
+        self.number.param.watch(self._on_number, "value")
         unit, doc = f" ({parameter.unit})" if parameter.unit else "", in_html(parameter.doc)
         name = pn.pane.HTML(
             f"<b>{in_html(parameter.name)}</b>{in_html(unit)}<br>"
@@ -109,7 +109,7 @@ class Control:
             margin=(0, 0, 0, 10),
             stylesheets=[_ONE_LINE],
         )
-        self.panel = pn.Column(pn.Row(name, self._number, margin=0), self._inner, margin=(3, 0, 0, 0))
+        self.panel = pn.Column(pn.Row(name, self.number, margin=0), self.slider, margin=(3, 0, 0, 0))
 
     def follow(self, known: Mapping[str, Any], changed: Container[str] = ()) -> None:
         """Show the value if it was changed; be seen, or not, as the other parameters are."""
@@ -121,10 +121,10 @@ class Control:
     def _show(self, value: Any) -> None:
         self._is_mine = True
         if self.parameter.scale == "choice":
-            self._inner.value = value
+            self.slider.value = value
         else:
-            self._number.param.update(value=float(value), step=self.parameter.digit(value))
-            self._inner.value = min(max(self._place(value), self._inner.start), self._inner.end)
+            self.number.param.update(value=float(value), step=self.parameter.digit(value))
+            self.slider.value = min(max(self._place(value), self.slider.start), self.slider.end)
         self._is_mine = False
 
     def _place(self, value: Any) -> float:
@@ -139,7 +139,7 @@ class Control:
             return
         value = self.parameter.short(10.0**event.new if self._is_log else event.new)
         self._is_mine = True
-        self._number.param.update(value=float(value), step=self.parameter.digit(value))
+        self.number.param.update(value=float(value), step=self.parameter.digit(value))
         self._is_mine = False
         self._changed(self.parameter.name, value)
 

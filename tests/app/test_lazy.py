@@ -100,7 +100,7 @@ def test_a_file_is_opened_in_part_and_its_lines_make_the_same(tmp_path: Path) ->
     explorer = daskclust.app.layout.Explorer(State(ds, source=(line,)))
     state = explorer.state
     assert state.part is not None
-    assert state.part.words in explorer._head.object
+    assert state.part.words in explorer.head.object
     names: dict[str, Any] = {}
     exec(code(state), names)
     np.testing.assert_array_equal(names["result"]["label"], state.present.label)

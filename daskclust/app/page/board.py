@@ -88,7 +88,7 @@ class Board(Viewer):
     def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.arrangement, self._changed = Arrangement(), changed
-        self._views: list[View] = []
+        self.views: list[View] = []
         self._cards: dict[str, Any] = {}
         self._grid = pn.Column(sizing_mode="stretch_both", margin=0, stylesheets=[_FORMER])
         self._list = pn.widgets.CheckBoxGroup(label="panels", inline=True, sizing_mode="stretch_width", margin=(2, 5))
@@ -105,7 +105,7 @@ class Board(Viewer):
 
     def replace(self, views: Sequence[View]) -> None:
         """Show the panels of views instead of those that were there."""
-        self._views = list(views)
+        self.views = list(views)
         self._cards = {each.title: self._card(each) for each in views}
         self.arrangement = self.arrangement.holding(views)
         self._slots = {key: [each.share for each in views if each.where == key] for key in COLUMNS}
@@ -115,7 +115,7 @@ class Board(Viewer):
     # ------------------------------------------------------------------------------------------------------ arrangement
     def arrange(self, arrangement: Arrangement) -> None:
         """Arrange panels otherwise; those that are not there are left out, and others are where they are at first."""
-        new = arrangement.holding(self._views)
+        new = arrangement.holding(self.views)
         self._arrange(order=new.order, hidden=new.hidden, enlarged=new.enlarged, split=new.split)
 
     def _arrange(self, **changes: Any) -> None:

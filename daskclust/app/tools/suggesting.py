@@ -26,10 +26,10 @@ class Suggesting:
 
     def __init__(self, state: State, use: Callable[[dict[str, Any]], None], later: Later | None, beside: Any) -> None:
         self._state, self._use = state, use
-        self._latest = Latest(self._begin, self._fail, lambda: None, later)
+        self.latest = Latest(self._begin, self._fail, lambda: None, later)
         self._ask = button(
             "Suggest parameters",
-            self._latest.ask,
+            self.latest.ask,
             width=130,
             margin=(3, 4, 3, 10),
         )

@@ -42,7 +42,7 @@ class DecisionPlot(View):
         units = [unit_of(outcome.result[name]) for name in ("density", "delta")]
         words = [f"local density {RHO}", "distance to higher δ"]
         labels = [f"{word} ({unit})" if unit else word for word, unit in zip(words, units, strict=True)]
-        self._canvas = canvas = Canvas(ranges, labels)
+        self.canvas = canvas = Canvas(ranges, labels)
         for axis in canvas.figure.axis:
             axis.formatter, axis.ticker.num_minor_ticks = CustomJSTickFormatter(code=_POWER), 0
         self._pixels = canvas.figure.image_rgba(source=none(*IMAGE))
@@ -53,16 +53,16 @@ class DecisionPlot(View):
         self._state, self._choose = state, choose
         canvas.on_click(self._on_click)
         places = {name: _place(state.values[name]) for name in _LINES}
-        self._lines = Thresholds(canvas, _LINES, places, lambda name, place: drag(name, 10.0**place))
+        self.thresholds = Thresholds(canvas, _LINES, places, lambda name, place: drag(name, 10.0**place))
         self._counts: tuple[Any, Any] = (None, None)
         self.panel, self.caption = canvas.panel, canvas.caption
 
     def follow(self, values: Mapping[str, Any]) -> None:
         for name in _LINES:
-            self._lines.move(name, _place(values[name]))
+            self.thresholds.move(name, _place(values[name]))
 
     def dress(self, look: Look) -> None:
-        self._canvas.dress(look)
+        self.canvas.dress(look)
         self._level.line_color, self._stars.glyph.line_color = look.line, look.ink
 
     def _on_click(self, x: float, y: float) -> None:
@@ -70,13 +70,13 @@ class DecisionPlot(View):
         result, decision = self._state.present.result, self._state.present.ground
         assert isinstance(decision, Decision)
         seeds = np.flatnonzero(result["is_seed"].values)
-        nearest = self._canvas.nearest((x, y), decision.columns[DENSITY][seeds], decision.columns[DELTA][seeds])
+        nearest = self.canvas.nearest((x, y), decision.columns[DENSITY][seeds], decision.columns[DELTA][seeds])
         if nearest is not None:
             self._choose(ChosenClusters((int(self._state.present.label[seeds[nearest]]),)))
 
     # -------------------------------------------------------------------------------------------------------- pixels
     def setting(self) -> Frame:
-        return self._canvas.ranges, self._canvas.size
+        return self.canvas.ranges, self.canvas.size
 
     def prepare(self, scene: Scene, setting: Frame) -> Show:
         """Paint pixels by the side of the thresholds on which they are; points are counted when they change only."""
@@ -116,9 +116,9 @@ class DecisionPlot(View):
         return self._counts[1]
 
     def _show(self, pixels: raster.Pixels, ranges: Ranges, stars: Any, title: str, level: float) -> None:
-        self._canvas.paint(self._pixels, pixels, ranges)
+        self.canvas.paint(self._pixels, pixels, ranges)
         self._stars.data_source.data = stars
-        self._canvas.title(title)
+        self.canvas.title(title)
         self._level.location = float(level)
 
 

@@ -37,7 +37,7 @@ class Histogram(View):
         self._log = bool(finite.size and (finite > 0).all())
         word = dimension(table[column], "points of a cluster" if column == "size" else f"{column} of a cluster")
         kind = "log" if self._log else "linear"
-        self._canvas = canvas = Canvas(((0.5, 100.0), (0.0, 1.0)), (word.pprint_label, "clusters"), x_axis_type=kind)
+        self.canvas = canvas = Canvas(((0.5, 100.0), (0.0, 1.0)), (word.pprint_label, "clusters"), x_axis_type=kind)
         sides = {name: name for name in _SIDES}
         self._bars = [canvas.figure.quad(source=none(*_SIDES), **sides, bottom=0) for _ in LIGHT.bars]
         if self._log:
@@ -45,10 +45,10 @@ class Histogram(View):
         # of whole numbers
         canvas.figure.yaxis[0].ticker = BasicTicker(min_interval=1, num_minor_ticks=0, desired_num_ticks=4)
         canvas.plain_ticks()
-        canvas.watch(("value", "clusters"), self._on_choice)
+        canvas.watch(("value", "clusters"), self.choose)
         self.panel, self.caption = canvas.panel, canvas.caption
 
-    def _on_choice(self, selection: Selection | None) -> None:
+    def choose(self, selection: Selection | None) -> None:
         """Choose the clusters between the sides of a box or of a lasso."""
         ends = span_of(selection)
         if ends is not None:
@@ -57,7 +57,7 @@ class Histogram(View):
             self._choose(ChosenClusters(tuple(numbers.tolist()), within) if len(numbers) else None)
 
     def dress(self, look: Look) -> None:
-        self._canvas.dress(look)
+        self.canvas.dress(look)
         for bars, color in zip(self._bars, look.bars, strict=True):
             bars.glyph.update(fill_color=color, line_color=look.paper)
 
@@ -81,8 +81,8 @@ class Histogram(View):
     def _show(self, edges: Array, number: Array, chosen: Array, title: str) -> None:
         for bars, tops in zip(self._bars, (number, chosen), strict=True):
             bars.data_source.data = {"left": edges[:-1], "right": edges[1:], "top": tops.astype(np.float64)}
-        self._canvas.show(((edges[0], edges[-1]), (0.0, 1.08 * max(float(number.max(initial=0)), 1.0))))
-        self._canvas.title(title)
+        self.canvas.show(((edges[0], edges[-1]), (0.0, 1.08 * max(float(number.max(initial=0)), 1.0))))
+        self.canvas.title(title)
 
 
 def _edges(values: Array, column: xr.DataArray, *, log: bool) -> Array:
