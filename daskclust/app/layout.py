@@ -126,19 +126,19 @@ class Explorer(Live):
         state, look = self.state, self._look
         self._axes = axes
         picture = Picture(state, axes, self._on_picture, self._ask)
-        kind = _OF_GROUND.get(type(state.present.ground))
-        ground = [] if kind is None else [kind(state, self.choose, self._ask, self._on_drag)]
-        second = state.system.side_axes
-        others = [] if second is None else [Picture(state, second, self._on_picture, self._ask, is_second=True)]
-        table = TableView(self._on_rows)
-        known = state.present.table
-        columns = ["size", *[name for name in ("energy", "mass", "tot", "rms") if name in known][:1]]
-        # what is compared has the room of histograms
-        bars = [Histogram(state, column, self.choose) for column in columns] if self._kept is None else []
-        compared = [] if self._kept is None else [KeptPicture(self._kept, state, picture, self._on_picture, self._ask)]
-        changes = [] if self._kept is None else [Changes(self._kept, self.choose, lambda: self.compare(None))]
-        self._pictures: list[View] = [picture, *ground, *others, *compared]
-        self.views = [picture, table, *self._pictures[1:], *bars, *changes]
+        self._pictures: list[View] = [picture]
+        if kind := _OF_GROUND.get(type(state.present.ground)):
+            self._pictures.append(kind(state, self.choose, self._ask, self._on_drag))
+        if second := state.system.side_axes:
+            self._pictures.append(Picture(state, second, self._on_picture, self._ask, is_second=True))
+        others: list[View]
+        if self._kept is None:
+            columns = ["size", *[each for each in ("energy", "mass", "tot", "rms") if each in state.present.table][:1]]
+            others = [Histogram(state, column, self.choose) for column in columns]
+        else:  # what is compared has the room of histograms
+            self._pictures.append(KeptPicture(self._kept, state, picture, self._on_picture, self._ask))
+            others = [Changes(self._kept, self.choose, lambda: self.compare(None))]
+        self.views = [picture, TableView(self._on_rows), *self._pictures[1:], *others]
         self._shown, self._took = {}, ""
         self._follow_slice()
         scene = self._scene()
@@ -285,9 +285,9 @@ class Explorer(Live):
         return Seen(picture.axes, {"picture": picture.setting()[0], **of_plot}, self._slice)
 
 
-def _choice(words: str, chosen: Any, kind: Any = pn.widgets.Select, width: int = _SIDE - 20, **options: Any) -> Any:
+def _choice(words: str, chosen: Any, **options: Any) -> Any:
     """Return a widget that tells what is chosen."""
-    widget = kind(label=words, **{"width": width} | options)
+    widget = pn.widgets.Select(label=words, **options)
     widget.param.watch(lambda event: chosen(event.new), "value")
     return widget
 

@@ -21,7 +21,7 @@ from panel.viewable import Viewer
 from daskclust.app.look import LIGHT
 from daskclust.app.page.board import Board
 from daskclust.app.selection import Selection
-from daskclust.app.state import Outcome, Request, State, computed, prepared
+from daskclust.app.state import Outcome, Request, State, fulfilled
 from daskclust.app.systems import SYSTEMS, ExplorerSystem, Workload
 from daskclust.app.views._scene import Scene, View
 from daskclust.app.widgets import button
@@ -44,14 +44,12 @@ _BOX = {
 
 
 class LongJob(NamedTuple):
-    """What is to be done: `function` of the data and `arguments`, for a wish; and what is said of it."""
+    """What is to be done, and what is said of it."""
 
     wish: Request | str
     work: Workload
     words: str
     back: str  # where the user can go back to
-    function: Callable[..., ExplorerSystem]
-    arguments: tuple[Any, ...]
 
 
 class Live(Viewer):
@@ -165,13 +163,13 @@ class Live(Viewer):
         if isinstance(wish, str):
             kind = SYSTEMS[wish]
             work = Workload(kind.seconds_to_begin(self.state.ds))
-            return LongJob(wish, work, kind.title, "Back", prepared, (wish,))
+            return LongJob(wish, work, kind.title, "Back")
         work = wish.system.seconds(wish.values)
         new = {name: value for name, value in wish.values.items() if before.values.get(name) != value}
         words = ", ".join(f"{name} = {_number(value)}" for name, value in new.items())
         is_one = len(new) == 1 and wish.system is before.system
         back = f"Back to {_number(before.values[next(iter(new))])}" if is_one else "Back"
-        return LongJob(wish, work, words, back, computed, (wish.system, wish.values))
+        return LongJob(wish, work, words, back)
 
     def _key(self, view: View, scene: Scene, setting: Hashable) -> Hashable:
         """Return what tells whether a view must be shown anew."""
@@ -233,7 +231,7 @@ class Live(Viewer):
         assert job is not None
         self._began, self.work.visible = time.monotonic(), False
         if self._later is None:  # there is nothing to wait in
-            self._end(job, self._taken, job.function(self.state.ds, *job.arguments))
+            self._end(job, self._taken, fulfilled(self.state.ds, job.wish))
         else:
             threading.Thread(target=self._compute, args=(job, self._later), daemon=True).start()
 
@@ -242,7 +240,7 @@ class Live(Viewer):
         if self.job is not job:
             return
         try:
-            system = self.worker.call(job.function, *job.arguments, compiles=self._tell)
+            system = self.worker.call(fulfilled, job.wish, compiles=self._tell)
             end = functools.partial(self._end, job, self._taken, system)
         except Exception as error:
             end = functools.partial(self._end, job, self._fail, error)

@@ -17,7 +17,7 @@ from scipy.spatial import cKDTree
 import daskclust.app
 from daskclust import datasets
 from daskclust.app import live
-from daskclust.app.state import State, computed, prepared
+from daskclust.app.state import State, fulfilled
 from daskclust.app.systems import SYSTEMS, Workload
 from daskclust.app.systems._scale import ScalePairs
 from daskclust.app.worker import Latest, Worker
@@ -154,11 +154,11 @@ def test_a_process_has_the_results_of_this_one(name: str) -> None:
     ds = DATA[name]()
     process, here, there = Worker(ds), State(ds, name), State(ds, name)
     try:
-        there.take(process.call(prepared, name, compiles=say_nothing))
+        there.take(process.call(fulfilled, name, compiles=say_nothing))
         assert there.system.parameters == here.system.parameters
         for state in (here, there):
             state.set(**STEPS[name][-1])
-        there.take(process.call(computed, there.system, there.values, compiles=say_nothing))
+        there.take(process.call(fulfilled, there.request(), compiles=say_nothing))
         assert there.system.is_kept(there.values)
         xr.testing.assert_identical(there.update().result, here.update().result)
         assert there.system.seconds(there.values) == Workload(0.0)

@@ -409,7 +409,7 @@ def test_a_box_and_a_lasso_choose_branches(cells: Explorer) -> None:
         Lasso(("x0", "y0"), ((0.0, 0.0), (2.2, 1.0), (1.0, 5.0))),
     ):
         dendrogram.choose(selection)
-        assert state.selection == Branches(tuple(leaves[:3].tolist()))
+        assert state.chosen.selection == Branches(tuple(leaves[:3].tolist()))
         members = np.concatenate([tree.members(linkage(cells), node) for node in leaves[:3]])
         np.testing.assert_array_equal(np.flatnonzero(state.mask), np.sort(members))
     # other views show them, and the dendrogram the branches to them

@@ -57,7 +57,8 @@ class Kept:
 class KeptPicture(Picture):
     """The picture of what was kept; its axes are those of the present picture."""
 
-    title, where = "A", "right"
+    title = "A"
+    where = "right"
 
     def __init__(self, kept: Kept, state: State, present: Picture, choose: Choose, moved: Any) -> None:
         super().__init__(state, present.axes, choose, moved, linked=present)

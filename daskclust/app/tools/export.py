@@ -21,7 +21,6 @@ from daskclust.core.data.quote import argument, in_sheet
 
 Ranges = tuple[tuple[float, float], tuple[float, float]]
 
-_OF_GROUND: dict[type, str] = {Decision: "decision plot", Hierarchy: "dendrogram"}
 _DPI, _WIDTH = 300, 6.8  # inches: two columns of a paper
 _LINES_STYLE = "textarea.bk-input { font: 11px monospace; height: 230px }"
 
@@ -76,7 +75,7 @@ class Exporting:
 def figures(state: State) -> list[str]:
     """Return what there are figures of."""
     ground = state.present.ground
-    return ["picture", *(words for kind, words in _OF_GROUND.items() if isinstance(ground, kind))]
+    return ["picture"] if ground is None else ["picture", ground.title]
 
 
 def figure(state: State, seen: Seen, name: str, kind: str) -> bytes:
@@ -94,12 +93,11 @@ def _element(state: State, seen: Seen, name: str) -> Any:
     from daskclust import plot
 
     outcome = state.present
-    if name == "dendrogram":
-        assert isinstance(outcome.ground, Hierarchy)
+    if isinstance(outcome.ground, Hierarchy) and name == Hierarchy.title:
         return plot.dendrogram(
             outcome.ground.linkage, labels=outcome.label, min_size=outcome.request.values["min_size"]
         )
-    if name == "decision plot":
+    if name == Decision.title:
         ends = _powers(seen.ranges[name])
         return plot.decision(outcome.result, logx=True, logy=True).opts(xlim=ends[0], ylim=ends[1])
     ranges = seen.ranges[name]
@@ -165,8 +163,8 @@ def _plots(state: State, seen: Seen) -> list[list[str]]:
     first, second = map(repr, seen.axes)
     chosen = [[f"plot.clusters(chosen, {first}, {second})"]] if state.mask is not None and drawn != "cells" else []
     found = [[*lines, f"plot.clusters({drawn}, {first}, {second}).opts(xlim={x!r}, ylim={y!r})"]]
-    if "decision plot" in seen.ranges:
-        x, y = _powers(seen.ranges["decision plot"])
+    if Decision.title in seen.ranges:
+        x, y = _powers(seen.ranges[Decision.title])
         found.append([f"plot.decision(result, logx=True, logy=True).opts(xlim={x!r}, ylim={y!r})"])
     if isinstance(state.present.ground, Hierarchy):
         least = state.values["min_size"]

@@ -31,7 +31,7 @@ _NOWHERE = -9.0  # the logarithm of what has none
 class DecisionPlot(View):
     """Density against distance to the nearest higher, in the logarithm, with lines for the thresholds."""
 
-    title = "decision plot"
+    title = Decision.title
 
     def __init__(self, state: State, choose: Choose, moved: Callable[[], None], drag: Drag) -> None:
         outcome = state.present

@@ -36,7 +36,7 @@ Array = npt.NDArray[Any]
 class Dendrogram(View):
     """The last merges, in the colours of clusters, with a line for the height of the cut."""
 
-    title = "dendrogram"
+    title = Hierarchy.title
 
     def __init__(self, state: State, choose: Choose, moved: Any, drag: Drag) -> None:
         self._choose = choose

@@ -30,7 +30,8 @@ Array = npt.NDArray[Any]
 class Picture(View):
     """A picture that is drawn again as the user zooms in, down to single points; axes of a `linked` one follow."""
 
-    title, where = "picture", "left"
+    title = "picture"
+    where = "left"
 
     def __init__(
         self,

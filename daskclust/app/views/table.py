@@ -35,7 +35,9 @@ class TableView(View):
     Of clusters that were chosen one by one, rows are lit among all the others.
     """
 
-    title, where, share = "table", "left", 3
+    title = "table"
+    where = "left"
+    share = 3
 
     def __init__(self, choose: Choose) -> None:
         self._choose = choose
