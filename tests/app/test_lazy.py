@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from cases.explorer import made
 
 import daskclust.app
 from daskclust import datasets, io, workers
@@ -109,14 +108,6 @@ def test_a_file_is_opened_in_part_and_its_lines_make_the_same(tmp_path: Path) ->
     names = {"ds": ds}
     exec(code(given), names)
     np.testing.assert_array_equal(names["result"]["label"], given.present.label)
-
-
-def test_a_part_is_not_thinned() -> None:
-    ds = box()
-    dim = ds["x"].dims[0]
-    state = State(ds.chunk({dim: 4000}), "dbscan")
-    names = made(State(state.ds, "dbscan"))
-    assert len(names["result"]["label"]) == state.ds.sizes[dim] < ds.sizes[dim]
 
 
 @pytest.mark.parametrize(("name", "system"), [("space", "dbscan"), ("time", "events"), ("events", "clue")])

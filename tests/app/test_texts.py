@@ -6,6 +6,7 @@ import ast
 import html
 import json
 from html.parser import HTMLParser
+from keyword import iskeyword
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -58,18 +59,12 @@ def test_html_shows_a_text_as_it_is(text: str) -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.integers())
 def test_an_argument_of_any_name_is_one_argument(name: str, value: int) -> None:
-    call = ast.parse(f"f({argument(name, value)})", mode="eval").body if not _is_word(name) else None
+    call = ast.parse(f"f({argument(name, value)})", mode="eval").body if not iskeyword(name) else None
     if call is not None:
         assert isinstance(call, ast.Call)
         (keyword,) = call.keywords
         names = [keyword.arg] if keyword.arg else [ast.literal_eval(key) for key in keyword.value.keys]
         assert names == [name] or name.isidentifier()  # which Python writes in one form of Unicode
-
-
-def _is_word(name: str) -> bool:
-    import keyword
-
-    return keyword.iskeyword(name)
 
 
 @given(st.text())

@@ -20,6 +20,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import daskclust.app
 from daskclust import datasets
+from daskclust.app.code import code
 from daskclust.app.opening import open_file
 from daskclust.app.selection import ChosenBox
 from daskclust.app.state import State
@@ -178,38 +179,30 @@ def labels(*runs: tuple[int, int]) -> Any:
     return np.concatenate([np.full(number, cluster, np.int64) for cluster, number in runs])
 
 
-def test_other_numbers_of_the_same_clusters_move_nothing() -> None:
-    before = labels((0, 5), (1, 4), (-1, 2), (2, 1))
-    after = labels((2, 5), (0, 4), (-1, 2), (1, 1))
-    found = compare(before, after)
-    assert not found.moved.any()
-    assert len(found.changes) == 0
-    assert found.words == "ARI 1.00; 0 of 12 points moved (0.0%); clusters 3 → 3"
+SAME = labels((0, 5), (1, 4), (-1, 2), (2, 1)), labels((2, 5), (0, 4), (-1, 2), (1, 1))
+FEW = labels((0, 1000), (1, 1000)), labels((1, 4), (0, 996), (1, 1000))
+MANY = (
+    labels((0, 10), (0, 6), (1, 5), (2, 4), (-1, 3), (3, 2)),
+    labels((0, 10), (1, 6), (2, 5), (2, 4), (3, 3), (-1, 2)),
+)
+ROWS = [("split", "0", "0, 1", 16), ("merged", "1, 2", "2", 9), ("appeared", "", "3", 3), ("vanished", "3", "", 2)]
 
 
-def test_split_merged_appeared_and_vanished() -> None:
-    before = labels((0, 10), (0, 6), (1, 5), (2, 4), (-1, 3), (3, 2))
-    after = labels((0, 10), (1, 6), (2, 5), (2, 4), (3, 3), (-1, 2))
-    found = compare(before, after)
-    rows = [tuple(row) for row in found.changes.itertuples(index=False)]
-    assert rows == [
-        ("split", "0", "0, 1", 16), ("merged", "1, 2", "2", 9), ("appeared", "", "3", 3), ("vanished", "3", "", 2),
-    ]  # fmt: skip
-    # the smaller part of each moved, and what was noise or is noise now
-    np.testing.assert_array_equal(found.moved, labels((0, 10), (1, 6), (0, 5), (1, 4), (1, 3), (1, 2)).astype(bool))
-    assert found.words.endswith("15 of 30 points moved (50.0%); clusters 4 → 4")
-
-
-def test_a_few_points_across_a_border_change_no_cluster() -> None:
-    before = labels((0, 1000), (1, 1000))
-    after = before.copy()
-    after[:4] = 1
-    found = compare(before, after)
-    assert len(found.changes) == 0
-    assert found.moved.sum() == 4
-    assert found.ari == adjusted_rand_index(before, after)
-    assert "ARI 0.99" in found.words
-    assert "4 of 2,000 points moved (0.2%)" in found.words
+@pytest.mark.parametrize(
+    ("both", "moved", "rows", "words"),
+    [
+        (SAME, [], [], "ARI 1.00; 0 of 12 points moved (0.0%); clusters 3 → 3"),
+        (FEW, range(4), [], "4 of 2,000 points moved (0.2%); clusters 2 → 2"),
+        # the smaller part of each, and what was noise or is noise now
+        (MANY, [*range(10, 16), *range(21, 30)], ROWS, "15 of 30 points moved (50.0%); clusters 4 → 4"),
+    ],
+)
+def test_what_moved_was_split_or_merged(both: Any, moved: Any, rows: Any, words: str) -> None:
+    found = compare(*both)
+    assert np.flatnonzero(found.moved).tolist() == [*moved]
+    assert [tuple(row) for row in found.changes.itertuples(index=False)] == rows
+    assert found.ari == adjusted_rand_index(*both)
+    assert found.words.endswith(words)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -354,11 +347,15 @@ def test_the_notebook_runs_from_top_to_bottom(name: str, tmp_path: Path) -> None
     nbformat.validate(nbformat.reads(text, as_version=4))
     cells = json.loads(text)["cells"]
     names: dict[str, Any] = {}
+    alone: dict[str, Any] = {}
     for cell in cells:
         if cell["cell_type"] == "code":
             exec(cell["source"], names)
-    np.testing.assert_array_equal(names["result"]["label"], state.present.label)
-    np.testing.assert_array_equal(names["inside"], state.mask)
+    exec(code(state), alone)
+    for each in (names, alone):
+        np.testing.assert_array_equal(each["result"]["label"], state.present.label)
+        np.testing.assert_array_equal(each["inside"], state.mask)
+        xr.testing.assert_equal(each["table"], state.present.table)
     drawn = [cell["source"] for cell in cells if "plot." in cell["source"] and cell["cell_type"] == "code"]
     assert len(drawn) >= (2 if name in ("clue", "hca") else 1)
     for source in drawn[1:]:
