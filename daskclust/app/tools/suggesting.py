@@ -27,12 +27,7 @@ class Suggesting:
     def __init__(self, state: State, use: Callable[[dict[str, Any]], None], later: Later | None, beside: Any) -> None:
         self._state, self._use = state, use
         self.latest = Latest(self._begin, self._fail, lambda: None, later)
-        self._ask = button(
-            "Suggest parameters",
-            self.latest.ask,
-            width=130,
-            margin=(3, 4, 3, 10),
-        )
+        self._ask = button("Suggest parameters", self.latest.ask, width=130, margin=(3, 4, 3, 10))
         self._shown = pn.Column(visible=False, margin=0, sizing_mode="stretch_width")
         self.panel = pn.Column(pn.Row(self._ask, beside, margin=0), self._shown, margin=0, sizing_mode="stretch_width")
 

@@ -45,11 +45,7 @@ class Dendrogram(View):
         words = ("points of the cluster", "height")
         self.canvas = canvas = Canvas(((-0.7, _LEAVES - 0.3), (0.0, 1.0)), words)
         colors = linear_cmap("color", [*COLORS, *COLORS[:2]], -0.5, len(COLORS) + 1.5)
-        style = {name: name for name in _ENDS} | {
-            "line_color": colors,
-            "line_alpha": "alpha",
-            "line_width": 1.8,
-        }
+        style = {name: name for name in _ENDS} | {"line_color": colors, "line_alpha": "alpha", "line_width": 1.8}
         self._segments = canvas.figure.segment(source=none(*_ENDS, "color", "alpha"), **style)
         canvas.watch(_ENDS[:2], self.choose)
         self.thresholds = Thresholds(
