@@ -13,7 +13,7 @@ import panel as pn
 from daskclust.app.selection import Moved
 from daskclust.app.slices import Slice
 from daskclust.app.state import Outcome, State
-from daskclust.app.tools.compare import Comparison, compare, contingency, match
+from daskclust.app.tools.compare import Comparison, compare
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.app.views.picture import Picture
 from daskclust.app.widgets import button
@@ -33,19 +33,17 @@ class Kept:
     def against(self, present: Outcome) -> tuple[Comparison, Outcome]:
         """Return the comparison, and what was kept in the numbers, and so the colours, of clusters that match."""
         if self._last is None or self._last[0] is not present:
-            before, after = self.outcome.label, present.label
-            table = contingency(before, after)
-            partner = match(table)
-            alone = partner < 0
-            partner[alone] = table.shape[1] + np.arange(np.count_nonzero(alone))
-            label = np.append(partner, -1)[before]
+            found = compare(self.outcome.label, present.label)
+            alone = found.partner < 0
+            own = found.n_clusters[1] + np.cumsum(alone) - 1
+            label = np.append(np.where(alone, own, found.partner), -1)[self.outcome.label]
             kept = self.outcome.result
             dims = present.result["label"].dims
             variables: dict[str, Any] = {"label": (dims, label)}
             if "is_seed" in kept:
                 variables["is_seed"] = (dims, kept["is_seed"].values)
             drawn = present.result.drop_vars("is_seed", errors="ignore").assign(variables)
-            self._last = present, compare(before, after), Outcome(self.outcome.request, drawn)
+            self._last = present, found, Outcome(self.outcome.request, drawn)
         return self._last[1], self._last[2]
 
     def moved(self) -> Moved:
