@@ -210,7 +210,7 @@ def at_rest(explorer: Any) -> bool:
 def seen(explorer: Any) -> dict[str, Any]:
     """Return what is seen: numbers, the header, rows of the table and bars."""
     return {
-        "values": {name: each.number.value for name, each in explorer.controls.items() if hasattr(each, "_number")},
+        "values": {name: each.number.value for name, each in explorer.controls.items() if hasattr(each, "number")},
         "counts": explorer.head.object.split("<span class='now")[0],
         "former": "former" in explorer.board.__panel__().css_classes,
     }
