@@ -64,7 +64,7 @@ class Control:
         self.parameter, self._changed, self._is_mine = parameter, changed, False
         if parameter.scale == "choice":
             options = {str(choice): choice for choice in parameter.choices}
-            how = {"options": options, "value": known[parameter.name], **BESIDE}
+            how: dict[str, Any] = {"options": options, "value": known[parameter.name], **BESIDE}
             self.slider: Any = pn.widgets.Select(label=parameter.name, **how)
             self.slider.param.watch(self._on_choice, "value")
             self.panel = pn.Column(self.slider, margin=0)

@@ -42,7 +42,7 @@ class Exporting:
         self._name = pn.widgets.Select(label="figure", options=names, value=names[0], **BESIDE)
 
         def save(words: str, width: int, file: str, make: Callable[[], bytes]) -> Any:
-            how = {"label": words, "width": width, "filename": file, "margin": (3, 3)}
+            how: dict[str, Any] = {"label": words, "width": width, "filename": file, "margin": (3, 3)}
             return pn.widgets.FileDownload(callback=lambda: io.BytesIO(make()), **how)
 
         figures_and_session = [
@@ -68,7 +68,8 @@ class Exporting:
     def table(self, kind: str) -> bytes:
         """Return the table, of clusters with chosen points or of all, as a file."""
         frame = self._state.present.rows(self._state.mask).to_dataframe()
-        return frame.rename(columns=in_sheet).to_csv().encode() if kind == "csv" else bytes(frame.to_parquet())
+        made: bytes = frame.rename(columns=in_sheet).to_csv().encode() if kind == "csv" else frame.to_parquet()
+        return made
 
 
 # -------------------------------------------------------------------------------------------------------------- figures
