@@ -223,7 +223,9 @@ def _shares(
 ) -> tuple[float, float]:
     """Return purity and completeness, two sums of one table."""
     rows, columns = _sides(truth, labels, noise)
-    weight = np.ones(len(rows)) if sample_weight is None else _check_weight(sample_weight)
+    weight = np.ones(len(rows))
+    if sample_weight is not None:
+        weight = _checked("sample_weight", sample_weight, times, 0, "finite and not negative")
     _check_lengths(truth=rows, sample_weight=weight)
     row_ids, row = np.unique(rows, return_inverse=True)
     column_ids, column = np.unique(columns, return_inverse=True)
@@ -245,35 +247,23 @@ def _main_share(table: sp.csr_array, row: int, column: int) -> float:
 def _sides(truth: npt.ArrayLike, labels: npt.ArrayLike, noise: str) -> list[npt.NDArray[np.int64]]:
     if noise not in ("ignore", "cluster"):
         raise ValueError(f"noise must be 'ignore' or 'cluster', got {noise!r}")
-    sides = {name: _check_labels(values, name) for name, values in (("truth", truth), ("labels", labels))}
+    rule = f"{NOISE} (noise) or larger"
+    sides = {n: _checked(n, v, label_numbers, NOISE, rule) for n, v in (("truth", truth), ("labels", labels))}
     _check_lengths(**sides)
     return list(sides.values())
 
 
-def _check_labels(values: npt.ArrayLike, name: str) -> npt.NDArray[np.int64]:
-    array = _in_memory(name, values, label_numbers)
-    if array.size and array.min() < NOISE:
-        index = int(np.argmin(array))
-        raise ValueError(f"{name} must be {NOISE} (noise) or larger, got {array[index]} at index {index}")
-    return array
-
-
-def _in_memory(name: str, values: Any, kind: Kind) -> npt.NDArray[Any]:
-    """Return a column of any container on the host, computed where it is lazy."""
+def _checked(name: str, values: Any, kind: Kind, least: int, rule: str) -> npt.NDArray[Any]:
+    """Return a column of any container on the host, computed where it is lazy; refuse values that break the rule."""
     values = plain(name, values)
     values = values.compute() if is_dask(values) else values
-    array = column(name, to_host(values), kind)
+    array = np.asarray(column(name, to_host(values), kind))
     if array.ndim != 1:
         raise ValueError(f"{name} must have one dimension, got shape {array.shape}")
-    return np.asarray(array)
-
-
-def _check_weight(values: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    array = _in_memory("sample_weight", values, times)
-    good = np.isfinite(array) & (array >= 0)
+    good = np.isfinite(array) & (array >= least)
     if not good.all():
         index = int(np.argmin(good))
-        raise ValueError(f"sample_weight must be finite and not negative, got {array[index]} at index {index}")
+        raise ValueError(f"{name} must be {rule}, got {array[index]} at index {index}")
     return array
 
 

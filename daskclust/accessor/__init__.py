@@ -5,8 +5,9 @@ It is there after ``import daskclust``, which does not import xarray, in whateve
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ import xarray as xr
 
 from daskclust.core.data.checks import axis_periods
 from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT, Points
+from daskclust.parameters import described
+from daskclust.systems import SYSTEMS
 
 from ._density import box_of, length_of
 from ._hca import apriori_of, cells_in, cut_of, hierarchy_of, plain_number
@@ -27,6 +30,38 @@ if TYPE_CHECKING:
 Boxsize = float | Sequence[float | None] | EllipsisType | None
 
 _CLUE = ("label", "density", "delta", "nearest_higher", "is_seed")
+_WITHOUT_EFFECT = ("metric", "metric_params", "algorithm", "leaf_size", "p", "n_jobs")  # scikit-learn's, of DBSCAN
+
+
+class _OfEstimator:
+    """A method that has the parameters of the system's estimator, too: in its signature and its docstring.
+
+    They are added when the method is first looked at, as the estimator's import takes longer than that of xarray.
+    """
+
+    def __init__(self, method: Callable[..., xr.Dataset]) -> None:
+        functools.update_wrapper(self, method)  # type: ignore[arg-type]
+        self._method = method
+
+    def __get__(self, accessor: Any, owner: type) -> Any:
+        if not hasattr(self._method, "__signature__"):
+            self._describe()
+        return self._method.__get__(accessor, owner)
+
+    def _describe(self) -> None:
+        method: Any = self._method
+        estimator = SYSTEMS[method.__name__].estimator
+        own, theirs = inspect.signature(method), dict(inspect.signature(estimator).parameters)
+        for name in (*own.parameters, *_WITHOUT_EFFECT):
+            theirs.pop(name, None)
+        kept = {name: each for name, each in own.parameters.items() if name not in ("args", "parameters")}
+        first, *others = kept.values()
+        parameters = sorted([first, *theirs.values(), *others], key=lambda each: each.kind)
+        texts = {name: f"{name} : {kind}\n{text}\n" for name, (kind, text) in described(estimator.__doc__).items()}
+        before, title, after = inspect.cleandoc(method.__doc__).partition("Parameters\n----------\n")
+        described_here = "".join(texts[name] for name in theirs).replace("]_", "]")  # no links to its references
+        method.__doc__ = before + title + described_here + after
+        method.__signature__ = own.replace(parameters=parameters)
 
 
 @xr.register_dataset_accessor("clust")
@@ -63,32 +98,28 @@ class ClustAccessor:
 
     def __repr__(self) -> str:
         """List the methods with their parameters."""
-        methods = {name: method for name, method in vars(type(self)).items() if not name.startswith("_")}
-        listed = [f"  .{name}{_parameters(method)}" for name, method in methods.items()]
-        return "\n".join([f"ds.clust of a Dataset with {dict(self._ds.sizes)}; each returns a new Dataset:", *listed])
+        lines = [f"ds.clust of a Dataset with {dict(self._ds.sizes)}; each returns a new Dataset:"]
+        for name in (*SYSTEMS, "assign"):
+            signature = inspect.signature(getattr(self, name))
+            plain = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
+            lines.append(f"  .{name}{inspect.Signature(plain)}".replace("Ellipsis", "..."))
+        return "\n".join(lines)
 
+    @_OfEstimator
     def clue(
         self,
-        dc: float,
-        rhoc: Any,
-        *,
-        delta_c: float | None = None,
-        delta_o: float | None = None,
-        kernel: Any = "flat",
-        neighbor_weight: float = 1.0,
-        wrap: Mapping[Any, float] | None = None,
+        *args: Any,
         coordinates: Sequence[str] | None = None,
         layer: Name = ...,
         event: Name = ...,
         weight: Name = ...,
         partition: str | Partition = "auto",
+        **parameters: Any,
     ) -> xr.Dataset:
         """Cluster the points with CLUE: one call to `daskclust.CLUE`.
 
         Parameters
         ----------
-        dc, rhoc, delta_c, delta_o, kernel, neighbor_weight, wrap
-            As of `daskclust.CLUE`; `rhoc` in the unit of the weight, or the name of a variable.
         layer, event, weight : str or None, optional
             Variables with the layer, the event and the weight of each point. Default: ``layer``, ``event``, and
             ``energy`` or else ``weight``, where the Dataset has them and they are no coordinates; None: not used.
@@ -98,78 +129,60 @@ class ClustAccessor:
         Returns
         -------
         xarray.Dataset
-            With ``label`` (int64, noise -1), ``density`` (unit of the weight), ``delta`` (unit of the coordinates; inf
-            where there is no higher point within reach), ``nearest_higher`` (int64 index, none -1) and ``is_seed``
-            (bool).
+            With ``label`` (int64, noise -1), ``density`` (unit of the weight, as `rhoc` is), ``delta`` (unit of the
+            coordinates; inf where there is no higher point within reach), ``nearest_higher`` (int64 index, none -1) and
+            ``is_seed`` (bool).
         """
-        from daskclust.clue.estimator import CLUE
-
-        named = isinstance(rhoc, str)
+        estimator = SYSTEMS["clue"].estimator(*args, **parameters)
+        rhoc = estimator.rhoc
         roles: Roles = {"layer": (layer, LAYER), "event": (event, EVENT), "weight": (weight, WEIGHT)}
-        roles |= {"rhoc": (rhoc, ())} if named else {}
+        if isinstance(rhoc, str):
+            roles["rhoc"], estimator.rhoc = (rhoc, ()), "rhoc"
         points, used = in_roles(points_of(self._ds, coordinates), roles)
-        estimator = CLUE(
-            dc,
-            "rhoc" if named else rhoc,
-            delta_c=delta_c,
-            delta_o=delta_o,
-            kernel=kernel,
-            neighbor_weight=neighbor_weight,
-            wrap=wrap,
-        )
         found = found_by(estimator, points, _CLUE, partition=partition)
         return self._with_clue(found, estimator, points, used, rhoc)
 
-    def events(
-        self,
-        dt_max: float,
-        *,
-        variant: str = "local",
-        connectivity: int = 8,
-        min_hits: int = 1,
-        partition: str | Partition = "auto",
-    ) -> xr.Dataset:
+    @_OfEstimator
+    def events(self, *args: Any, partition: str | Partition = "auto", **parameters: Any) -> xr.Dataset:
         """Cluster the pixel hits of a Timepix data set: one call to `daskclust.EventBuilder`.
 
         Parameters
         ----------
-        dt_max, variant, connectivity, min_hits, partition
-            As of `daskclust.EventBuilder`; `dt_max` in ns, to which ``toa`` is converted.
+        partition : str or Partition, default "auto"
+            See the class. ``toa`` is converted to ns, the unit of `dt_max`.
 
         Returns
         -------
         xarray.Dataset
             With ``label`` (int64, noise -1).
         """
-        from daskclust.events.estimator import EventBuilder
-
-        builder = EventBuilder(dt_max, variant=variant, connectivity=connectivity, min_hits=min_hits)
+        builder = SYSTEMS["events"].estimator(*args, **parameters)
         labels, toa = builder.fit(self._ds, partition=partition).labels_, self._ds["toa"]
-        parameters = {"dt_max": dt_max, "variant": variant, "connectivity": connectivity, "min_hits": min_hits}
+        told = {name: getattr(builder, name) for name in ("dt_max", "variant", "connectivity", "min_hits")}
         units = {"dt_max": "ns" if "units" in toa.attrs else None}
-        return with_results(self._ds, "events", {"label": (toa.dims, labels)}, parameters, units, {})
+        return with_results(self._ds, "events", {"label": (toa.dims, labels)}, told, units, {})
 
+    @_OfEstimator
     def dbscan(
         self,
-        eps: float,
-        *,
-        min_samples: int = 5,
+        *args: Any,
         boxsize: Boxsize = ...,
         coordinates: Sequence[str] | None = None,
         weight: str | None = None,
         partition: str | Partition = "auto",
+        **parameters: Any,
     ) -> xr.Dataset:
         """Cluster the points with DBSCAN: one call to `daskclust.DBSCAN`.
 
         Parameters
         ----------
-        eps, min_samples, coordinates, partition
-            As of `daskclust.DBSCAN`, and of the class.
         boxsize : float or sequence of float or None, optional
             Period of all coordinates, or of each; None: open. Default: ``attrs["boxsize"]`` of the Dataset for ``x``,
             ``y`` and ``z`` where it is there, in the unit of ``attrs["boxsize_units"]`` or of ``x``; others are open.
         weight : str, optional
             Variable with weights, whose sum is compared with `min_samples`. Default: 1 for each point.
+        coordinates, partition
+            See the class.
 
         Returns
         -------
@@ -184,44 +197,36 @@ class ClustAccessor:
         >>> int(found["label"].max()) + 1, found.attrs["dbscan"]
         (4, "eps=100, min_samples=10, boxsize=None, coordinates=('x', 'y'), weight=None")
         """
-        from daskclust.dbscan.estimator import DBSCAN
-
         points = points_of(self._ds, coordinates)
-        box = box_of(self._ds, boxsize, points)
+        estimator = SYSTEMS["dbscan"].estimator(*args, boxsize=box_of(self._ds, boxsize, points), **parameters)
         points, used = in_roles(points, {"weight": (weight, ())})
-        estimator = DBSCAN(eps, min_samples=min_samples, boxsize=box)
         weights = points.columns.get("weight")
         found = found_by(estimator, points, ("label", "is_core"), sample_weight=weights, partition=partition)
-        parameters: dict[str, Any] = {
-            "eps": eps,
-            "min_samples": min_samples,
-            "boxsize": box,
-            "coordinates": repr(points.axes),
-        }
-        parameters["weight"] = repr(used["weight"])
-        return self._with_groups("dbscan", found, points, parameters)
+        told = {name: getattr(estimator, name) for name in ("eps", "min_samples", "boxsize")}
+        told |= {"coordinates": repr(points.axes), "weight": repr(used["weight"])}
+        return self._with_groups("dbscan", found, points, told)
 
+    @_OfEstimator
     def fof(
         self,
         linking_length: float | None = None,
         *,
         b: float | None = None,
-        min_members: int = 2,
         boxsize: Boxsize = ...,
         coordinates: Sequence[str] | None = None,
         partition: str | Partition = "auto",
+        **parameters: Any,
     ) -> xr.Dataset:
         """Find friends-of-friends groups: one call to `daskclust.FriendsOfFriends`.
 
         Parameters
         ----------
         linking_length : float, optional
-            As of `daskclust.FriendsOfFriends`. Either this or `b` must be given.
+            Largest distance between friends, in the unit of the coordinates. Either this or `b` must be given.
         b : float, optional
             The same as a fraction of the mean separation of the points in their box, which must be known, see
-            `daskclust.io.linking_length`; 0.2 and 0.168 are usual.
-        min_members : int, default 2
-            Groups with fewer members are noise. Catalogues of halos usually begin with 20.
+            `daskclust.io.linking_length`; 0.2 and 0.168 are usual. Catalogues of halos usually begin with
+            ``min_members=20``.
         boxsize, coordinates, partition
             As of `dbscan`.
 
@@ -237,43 +242,31 @@ class ClustAccessor:
         >>> ds.attrs["fof"]
         "linking_length=0.2 Mpc/h, b=0.2, min_members=20, boxsize=10 Mpc/h, coordinates=('x', 'y', 'z')"
         """
-        from daskclust.dbscan.estimator import FriendsOfFriends
-
         points = points_of(self._ds, coordinates)
         box = box_of(self._ds, boxsize, points)
         length = length_of(linking_length, b, points, box)
-        estimator = FriendsOfFriends(length, min_members=min_members, boxsize=box)
+        estimator = SYSTEMS["fof"].estimator(length, boxsize=box, **parameters)
         found = found_by(estimator, points, ("label",), partition=partition)
-        parameters: dict[str, Any] = {
-            "linking_length": length,
-            **({} if b is None else {"b": b}),
-            "min_members": min_members,
-        }
-        parameters |= {"boxsize": box, "coordinates": repr(points.axes)}
-        return self._with_groups("fof", found, points, parameters)
+        told: dict[str, Any] = {"linking_length": length, **({} if b is None else {"b": b})}
+        told |= {"min_members": estimator.min_members, "boxsize": box, "coordinates": repr(points.axes)}
+        return self._with_groups("fof", found, points, told)
 
+    @_OfEstimator
     def hca(
         self,
-        threshold: float | int = 0.5,
-        *,
-        rule: Any = "thesis",
-        distance: Any = "centroid",
-        normalize: bool = False,
+        *args: Any,
         apriori: Any = ...,
-        noise_label: int = -1,
-        order: Any = "height",
         n_clusters: int | None = None,
         height: float | None = None,
         min_size: int | float = 1,
         coordinates: Sequence[str] | None = None,
         partition: str = "auto",
+        **parameters: Any,
     ) -> xr.Dataset:
         """Cluster cells hierarchically by Mahalanobis distances: one call to `daskclust.MahalanobisHCA`.
 
         Parameters
         ----------
-        threshold, rule, distance, normalize, noise_label, order
-            As of `daskclust.MahalanobisHCA`.
         apriori : str, array, int, "kmeans" or None, optional
             Apriori clusters: the name of a variable of whole numbers along the cells (with several levels, the finest
             first, one of two dimensions), labels, or what `daskclust.MahalanobisHCA.fit` makes some of. Default: the
@@ -297,17 +290,15 @@ class ClustAccessor:
         >>> int(found["label"].max()) + 1, float(found["linkage"].sel(linkage_column="size")[-1])
         (3, 500.0)
         """
-        from daskclust.hca.estimator import MahalanobisHCA
-
+        estimator = SYSTEMS["hca"].estimator(*args, **parameters)
         points, dim, left_out = cells_in(self._ds, coordinates)
         labels, source = apriori_of(self._ds, apriori, dim)
         cut = cut_of(n_clusters, height, min_size, len(points.X))
-        parameters = {"threshold": threshold, "rule": rule, "distance": distance, "normalize": normalize}
-        parameters |= {"order": order, "noise_label": noise_label}
-        found = hierarchy_of(MahalanobisHCA(**parameters), points, dim, labels, cut, partition)
-        told = {name: plain_number(value) for name, value in parameters.items()}
+        found = hierarchy_of(estimator, points, dim, labels, cut, partition)
+        names = ("threshold", "rule", "distance", "normalize", "order", "noise_label")
+        told = {name: plain_number(getattr(estimator, name)) for name in names}
         attrs = {"label": cut, "point_height": {"units": None}}
-        attrs["linkage"] = {"units": None, **told, "normalize": int(normalize)}
+        attrs["linkage"] = {"units": None, **told, "normalize": int(told["normalize"])}
         told |= {"apriori": source, **cut, **left_out}
         replaced = [name for name in ("linkage", "is_apriori", "linkage_column") if name in self._ds.variables]
         result = with_results(self._ds.drop_vars(replaced), "hca", found, told, {}, attrs)
@@ -363,12 +354,13 @@ class ClustAccessor:
             "delta": {"units": length, "delta_c": delta_c, "delta_o": delta_o, "axes": " ".join(axes)},
         }
         attrs["delta"]["periods"] = list(periods)
+        kernel = repr(estimator.kernel) if isinstance(estimator.kernel, str) else estimator.kernel
         parameters = {
             "dc": dc,
             "rhoc": one if one is not None else "one for each point" if variable is None else repr(variable),
             "delta_c": delta_c,
             "delta_o": delta_o,
-            "kernel": repr(estimator.kernel) if isinstance(estimator.kernel, str) else estimator.kernel,
+            "kernel": kernel,
             "neighbor_weight": float(estimator.neighbor_weight),
             "wrap": wrap or None,
             "coordinates": repr(axes),
@@ -394,9 +386,3 @@ class ClustAccessor:
         """Return results with the dimension of the points."""
         dims = self._ds[points.axes[0]].dims
         return {name: (dims, values) for name, values in found.items()}
-
-
-def _parameters(method: Any) -> str:
-    """Return the names and defaults of a method's parameters."""
-    parameters = [p.replace(annotation=p.empty) for p in inspect.signature(method).parameters.values()]
-    return str(inspect.Signature(parameters[1:])).replace("Ellipsis", "...")

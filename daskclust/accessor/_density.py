@@ -29,27 +29,26 @@ def box_of(ds: xr.Dataset, boxsize: Any, points: Points) -> Any:
 
 def length_of(linking_length: float | None, b: float | None, points: Points, box: Any) -> float:
     """Return the linking length, which is given or `b` times the mean separation."""
-    if linking_length is not None and b is None:
-        return linking_length
-    if b is None or linking_length is not None:
+    if (linking_length is None) == (b is None):
         raise ValueError(f"give linking_length or b, and not both; got linking_length={linking_length!r} and b={b!r}")
+    if linking_length is not None:
+        return linking_length
     from daskclust.io import linking_length as times_separation
 
     n, d = points.X.shape
-    sides = [box] * d if np.ndim(box) == 0 else list(box)
-    if d > len(_AXES) or len(sides) != d or None in sides:
+    if d > len(_AXES) or box is None:
+        axes = ", ".join(map(str, points.axes))
         raise ValueError(
-            f"b={b!r} is a fraction of the mean separation, which needs a finite box, got boxsize={box!r} of "
-            f"{', '.join(map(str, points.axes))}; give boxsize=, the side of the box (or one for each axis), "
-            "or a linking_length"
+            f"b={b!r} is a fraction of the mean separation, which needs a box of one to three axes, got "
+            f"boxsize={box!r} of {axes}; give boxsize=, its side (or one for each axis), or a linking_length"
         )
     if n == 0:  # no separation, and nothing to link
         return check_positive("b", b)
     columns = {axis: ("point", np.broadcast_to(0.0, n)) for axis in _AXES[:d]}
-    length = times_separation(xr.Dataset(columns, attrs={"boxsize": sides}), b)
-    if not 0 < 2 * length <= min(sides):
+    length = times_separation(xr.Dataset(columns, attrs={"boxsize": box}), b)  # type: ignore[arg-type]
+    if not 0 < 2 * length <= np.min(box):  # here, where the error can name what the user gave
         raise ValueError(
             f"b must be positive, and give a linking length of at most half of the box, got b={b!r}: {length:g} in a "
-            f"box of {min(sides):g}"
+            f"box of {np.min(box):g}"
         )
     return check_distance(f"the linking length of b={b!r}", length)

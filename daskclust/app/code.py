@@ -21,8 +21,9 @@ def blocks(state: State) -> list[list[str]]:
     system = state.system
     source = [*state.source, *system.hiding_lines(state.values)]
     parts = [[*system.lines(state.values), *system.table_lines()]]
-    if state.mask is not None and state.selection is not None and state.origin is not None:
-        parts.append(_selection(state, state.selection, state.origin))
+    selection, mask, origin = state.chosen
+    if mask is not None and selection is not None and origin is not None:
+        parts.append(_selection(state, selection, origin))
     return [_imports("\n".join([*source, *(line for part in parts for line in part)])), source, *parts]
 
 

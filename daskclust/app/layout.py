@@ -7,27 +7,25 @@ from typing import Any
 
 import panel as pn
 
-from daskclust.app.latest import Show
 from daskclust.app.live import Live
 from daskclust.app.look import DARK, LIGHT, LOOKS, Look
 from daskclust.app.page.address import Address, written
-from daskclust.app.page.board import Panel
 from daskclust.app.page.design import forget_sheets, styled
 from daskclust.app.selection import ChosenBox, Lasso, Selection
 from daskclust.app.slices import Slice
 from daskclust.app.state import State
 from daskclust.app.systems import SYSTEMS, Decision, Hierarchy
-from daskclust.app.tools.clustering import Clustering
 from daskclust.app.tools.comparing import Changes, Kept, KeptPicture
-from daskclust.app.tools.exporting import Exporting, Seen
+from daskclust.app.tools.export import Exporting, Seen
 from daskclust.app.tools.suggesting import Suggesting
+from daskclust.app.tools.whole import Clustering
 from daskclust.app.views._scene import View
 from daskclust.app.views.decision import DecisionPlot
 from daskclust.app.views.dendrogram import Dendrogram
 from daskclust.app.views.histogram import Histogram
 from daskclust.app.views.picture import Picture
 from daskclust.app.views.table import TableView
-from daskclust.app.widgets import BESIDE, Control, Keys, Player, labelled
+from daskclust.app.widgets import BESIDE, Control, Keys, Player, button
 from daskclust.core.data.quote import in_html
 
 _SIDE = 260
@@ -51,16 +49,16 @@ class Explorer(Live):
         self._address = Address(pn.state.location if _is_served() else None)
         look = self._address.take("look", LOOKS)
         self._chosen_look = None if look is None else LOOKS[look]  # otherwise as the browser is
-        self._head.param.update(height=26, margin=(5, 10, 0, 10), stylesheets=[_HEAD_STYLE])
+        self.head.param.update(height=26, margin=(5, 10, 0, 10), stylesheets=[_HEAD_STYLE])
         self._ignored = pn.pane.Alert("", alert_type="warning", visible=False, width=_SIDE - 20)
         self.tools = pn.Column(margin=0)  # in the side bar, below the parameters
         how: dict[str, Any] = {"scroll": "y-auto", "css_classes": ["explorer-side"], "stylesheets": [_SIDE_STYLE]}
         self._side = pn.Column(width=_SIDE, sizing_mode="stretch_height", margin=0, **how)
-        paper = _button("Light or dark", self._on_paper, width=110, margin=(2, 6))
-        clear = _button("Clear selection", lambda: self._on_choice(None), 100, margin=(2, 0))
-        head = pn.Row(self._head, clear, paper, sizing_mode="stretch_width", margin=0)
+        paper = button("Light or dark", self._on_paper, width=110, margin=(2, 6))
+        clear = button("Clear selection", lambda: self.choose(None), width=100, margin=(2, 0))
+        head = pn.Row(self.head, clear, paper, sizing_mode="stretch_width", margin=0)
         main = pn.Column(
-            head, self._long.panel, self.board, sizing_mode="stretch_both", margin=0, css_classes=["explorer-main"]
+            head, self.work, self.board, sizing_mode="stretch_both", margin=0, css_classes=["explorer-main"]
         )
         main.styles = {"position": "relative"}
         self._panel = pn.Row(self._side, main, sizing_mode="stretch_width", height=720, margin=0)
@@ -71,7 +69,7 @@ class Explorer(Live):
         if _is_served():
             self._panel.styles |= {"height": "100vh", "min-height": "560px", "min-width": "960px"}
             self._follow_browser()
-            pn.state.on_session_destroyed(lambda _: self._long.close())
+            pn.state.on_session_destroyed(lambda _: self.close())
         elif pn.config.theme == "dark":
             self._dress(DARK)
 
@@ -113,67 +111,61 @@ class Explorer(Live):
         state = self.state
         self._built = state.system
         known, axes = state.values, axes or state.system.axes
-        self._controls = {each.name: Control(each, known, self._on_parameter) for each in state.system.parameters}
-        controls = [each.panel for each in self._controls.values()]
-        self._draw(axes)
-        keep = _button("Keep as A", lambda: self._compare(Kept(self.state.present)), 102, margin=(3, 4))
+        self.controls = {each.name: Control(each, known, self.change) for each in state.system.parameters}
+        controls = [each.panel for each in self.controls.values()]
+        self.draw(axes)
+        keep = button("Keep as A", lambda: self.compare(Kept(self.state.present)), width=102, margin=(3, 4))
         suggesting, self.exporting = Suggesting(state, self._set, self._later, keep), Exporting(state, self._seen)
         whole = [] if state.part is None else [Clustering(state, state.part, self._later).panel]
         self.tools.objects = [suggesting.panel, *whole, self.exporting.panel]
-        parts = [self._ignored, *self._choices(axes), *controls, self._note, self.tools]
+        parts = [self._ignored, *self._choices(axes), *controls, self.note, self.tools]
         self._side.objects = styled([*parts, self.board.tools, self._keys])
 
-    def _draw(self, axes: tuple[str, str]) -> None:
+    def draw(self, axes: tuple[str, str]) -> None:
         """Make views, and lay them out with what they show: a page that is still taking them in cannot take changes."""
         state, look = self.state, self._look
         self._axes = axes
         picture = Picture(state, axes, self._on_picture, self._ask)
-        kind = _OF_GROUND.get(type(state.present.ground))
-        ground = [] if kind is None else [kind(state, self._on_choice, self._ask, self._on_drag)]
-        second = state.system.side_axes
-        others = [] if second is None else [Picture(state, second, self._on_picture, self._ask, titled=False)]
-        table = TableView(self._on_rows)
-        known = state.present.table
-        columns = ["size", *[name for name in ("energy", "mass", "tot", "rms") if name in known][:1]]
-        # what is compared has the room of histograms
-        bars = [Histogram(state, column, self._on_choice) for column in columns] if self._kept is None else []
-        compared = [] if self._kept is None else [KeptPicture(self._kept, state, picture, self._on_picture, self._ask)]
-        changes = [] if self._kept is None else [Changes(self._kept, self._on_choice, lambda: self._compare(None))]
-        self._pictures: list[View] = [picture, *ground, *others, *compared]
-        self._views = [*self._pictures, table, *bars, *changes]
+        self._pictures: list[View] = [picture]
+        if kind := _OF_GROUND.get(type(state.present.ground)):
+            self._pictures.append(kind(state, self.choose, self._ask, self._on_drag))
+        if second := state.system.side_axes:
+            self._pictures.append(Picture(state, second, self._on_picture, self._ask, is_second=True))
+        others: list[View]
+        if self._kept is None:
+            columns = ["size", *[each for each in ("energy", "mass", "tot", "rms") if each in state.present.table][:1]]
+            others = [Histogram(state, column, self.choose) for column in columns]
+        else:  # what is compared has the room of histograms
+            self._pictures.append(KeptPicture(self._kept, state, picture, self._on_picture, self._ask))
+            others = [Changes(self._kept, self.choose, lambda: self.compare(None))]
+        self.views = [picture, TableView(self._on_rows), *self._pictures[1:], *others]
         self._shown, self._took = {}, ""
         self._follow_slice()
         scene = self._scene()
-        for view in self._views:
+        for view in self.views:
             view.dress(look)
             setting = view.setting()
             view.prepare(scene, setting)()
             self._shown[view] = self._key(view, scene, setting)
-        panels = [Panel("picture", picture.panel, "left", 5, picture.caption), Panel("table", table.panel, "left", 3)]
-        panels += [Panel(each.words, each.panel, "right", 5, each.caption) for each in ground]
-        panels += [Panel("second picture", each.panel, "right", 4, each.caption) for each in others]
-        panels += [Panel(each.column, each.panel, "right", 3, each.caption) for each in bars]
-        panels += [Panel("A", each.panel, "right", 5, each.caption) for each in compared]
-        panels += [Panel("changes", each.panel, "right", 5) for each in changes]
-        self.board.replace(panels)
+        self.board.replace(self.views)
         self._say(kind="now rest")
 
     def _choices(self, axes: tuple[str, str]) -> list[Any]:
         """Return what chooses the system, the axes and the layer."""
         state = self.state
         titles = {SYSTEMS[name].title: name for name in state.names}
-        self._chooser = _choice("system", self._on_system, options=titles, value=state.system.name, **BESIDE)
+        self.chooser = _choice("system", self.show_system, options=titles, value=state.system.name, **BESIDE)
         names = [name for name in state.present.columns if name not in _NO_AXES]
 
         def draw(_: str) -> None:
-            self._draw((x.value, y.value))
+            self.draw((x.value, y.value))
 
         x = _choice("across", draw, options=names, value=axes[0], width=_HALF, margin=(0, 10))
         y = _choice("up", draw, options=names, value=axes[1], width=_HALF, margin=(0, 10))
-        widgets = [self._chooser, pn.Row(x, y, margin=0)]
+        widgets = [self.chooser, pn.Row(x, y, margin=0)]
         if state.slices is not None:
-            self._player = Player(state.slices, self._slice, self._on_slice, lambda: self._latest.is_busy, _SIDE - 20)
-            widgets.append(self._player.panel)
+            self.player = Player(state.slices, self._slice, self.show_slice, lambda: self.latest.is_busy, _SIDE - 20)
+            widgets.append(self.player.panel)
         return widgets
 
     # ----------------------------------------------------------------------------------------------------------- looks
@@ -183,7 +175,7 @@ class Explorer(Live):
             return
         self._look = look
         self._panel.styles = self._panel.styles | look.variables
-        for view in self._views:
+        for view in self.views:
             view.dress(look)
         self._ask()
 
@@ -202,13 +194,14 @@ class Explorer(Live):
             pn.state.onload(begin)
 
     # ---------------------------------------------------------------------------------------------- what the user does
-    def _on_parameter(self, name: str, value: Any) -> None:
+    def change(self, name: str, value: Any) -> None:
+        """Change a parameter, and those that follow from it."""
         state = self.state
         self._set(state.system.implied(state.values, name, value))
 
     def _on_drag(self, name: str, value: float) -> None:
         """Take the threshold of a line that was dragged, and what makes it one."""
-        parameter = self._controls[name].parameter
+        parameter = self.controls[name].parameter
         self._set({name: parameter.short(value)} | (dict([parameter.when]) if parameter.when else {}))
 
     def _set(self, values: dict[str, Any]) -> None:
@@ -222,19 +215,21 @@ class Explorer(Live):
         if self.state.system.hides in values:
             self._picked = None, self.state.present
         known = self.state.values
-        for control in self._controls.values():
+        for control in self.controls.values():
             control.follow(known, values)
-        for view in self._views:
+        for view in self.views:
             view.follow(known)
         self._ask()
 
-    def _on_system(self, name: str) -> None:
+    def show_system(self, name: str) -> None:
+        """Show the clusters of another system."""
         if name != self._system:
             self._system = name
             self._calm()
             self._ask()
 
-    def _on_slice(self, part: Slice | None) -> None:
+    def show_slice(self, part: Slice | None) -> None:
+        """Show one slice, or all of them."""
         self._slice = part
         self._follow_slice()
         self._ask()
@@ -249,11 +244,11 @@ class Explorer(Live):
         slices = self.state.slices
         if slices is not None and self._slice is not None and isinstance(selection, ChosenBox | Lasso):
             selection = replace(selection, within=slices.range(self._slice, self.state.present.columns))
-        self._on_choice(selection)
+        self.choose(selection)
 
     def _on_rows(self, selection: Selection | None) -> None:
         """Choose the clusters of rows, and let pictures show them."""
-        self._on_choice(selection)
+        self.choose(selection)
         if selection is None:
             return
         outcome, slices = self.state.present, self.state.slices
@@ -263,12 +258,13 @@ class Explorer(Live):
             and self._slice is not None
             and not (mask & slices.inside(self._slice, outcome.columns)).any()
         ):
-            self._player.go_to(float(outcome.columns[slices.column][mask].min()))
+            self.player.go_to(float(outcome.columns[slices.column][mask].min()))
         for view in self._pictures:
             if isinstance(view, Picture):
                 view.zoom(outcome, mask)
 
-    def _on_choice(self, selection: Selection | None) -> None:
+    def choose(self, selection: Selection | None) -> None:
+        """Choose points, or none."""
         self._picked = selection, self.state.present
         self._ask()
 
@@ -276,28 +272,24 @@ class Explorer(Live):
         self._chosen_look = LIGHT if self._look is DARK else DARK
         self._dress(self._chosen_look)
 
-    def _compare(self, kept: Kept | None) -> None:
+    def compare(self, kept: Kept | None) -> None:
         """Compare what is clustered from now on with what was kept, or no longer."""
         self._kept = kept
         forget_sheets(pn.state)
-        self._draw(self._seen().axes)
+        self.draw(self._seen().axes)
 
     def _seen(self) -> Seen:
         """Return what figures show: the axes as they are now."""
-        of_plot = {each.words: each.setting()[0] for each in self._pictures if isinstance(each, DecisionPlot)}
+        of_plot = {each.title: each.setting()[0] for each in self._pictures if isinstance(each, DecisionPlot)}
         picture = next(each for each in self._pictures if isinstance(each, Picture))
         return Seen(picture.axes, {"picture": picture.setting()[0], **of_plot}, self._slice)
 
 
-def _choice(words: str, chosen: Any, kind: Any = pn.widgets.Select, width: int = _SIDE - 20, **options: Any) -> Any:
+def _choice(words: str, chosen: Any, **options: Any) -> Any:
     """Return a widget that tells what is chosen."""
-    widget = labelled(kind, words, **{"width": width} | options)
+    widget = pn.widgets.Select(label=words, **options)
     widget.param.watch(lambda event: chosen(event.new), "value")
     return widget
-
-
-def _button(words: str, do: Show, width: int = _SIDE - 20, **options: Any) -> Any:
-    return labelled(pn.widgets.Button, words, width=width, on_click=lambda _: do(), **options)
 
 
 def _is_served() -> bool:

@@ -1,39 +1,62 @@
-"""A page whose views follow its state: what is wanted is computed, and then shown all at once."""
+"""A page whose views follow its state: what is wanted is computed, and then shown all at once.
+
+Work that takes seconds runs in a process that can be ended, work that takes minutes only where the user agrees. What is
+seen of it stands above the pictures: how long it has taken, and what ends it.
+"""
 
 from __future__ import annotations
 
 import functools
 import threading
 import time
-from collections.abc import Hashable, Iterator
+import weakref
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import panel as pn
 from panel.viewable import Viewer
 
-from daskclust.app.latest import Latest, Show, later_in
-from daskclust.app.long import LONG, MINUTES, Long, LongJob, dim
 from daskclust.app.look import LIGHT
 from daskclust.app.page.board import Board
 from daskclust.app.selection import Selection
-from daskclust.app.state import Outcome, Request, State, computed, prepared
+from daskclust.app.state import Outcome, Request, State, fulfilled
 from daskclust.app.systems import SYSTEMS, ExplorerSystem, Workload
 from daskclust.app.views._scene import Scene, View
+from daskclust.app.widgets import button
+from daskclust.app.worker import LONG, Later, Latest, Show, Worker, later_in
 from daskclust.core.data.quote import in_html
 from daskclust.core.device.machine_code.compiling import Clock, Compiling, listening
 
-_MANY = 100_000  # points
+MINUTES = 20.0  # seconds; of which more is expected is not begun without a question
+_PATIENCE = 0.2  # seconds until a process begins: a slider that is dragged has other wishes by then
+_SEEN = 1.0  # seconds; what takes less is not told
 _TICK = 0.3  # seconds from one look at work to the next
+_MANY = 100_000  # points
 Picked = tuple[Selection | None, Outcome]
+
+_BOX = {
+    "position": "absolute", "top": "34px", "left": "50%", "transform": "translateX(-50%)", "z-index": "9",
+    "padding": "4px 8px", "background": "Canvas", "color": "CanvasText", "border": "1px solid #888888",
+    "border-radius": "6px", "box-shadow": "0 2px 8px rgba(0, 0, 0, 0.25)",
+}  # fmt: skip
+
+
+class LongJob(NamedTuple):
+    """What is to be done, and what is said of it."""
+
+    wish: Request | str
+    work: Workload
+    words: str
+    back: str  # where the user can go back to
 
 
 class Live(Viewer):
     """What becomes of the user's wishes; `Explorer` says what is on the page, and what the user does there."""
 
     _panel: Any  # the page
-    _chooser: Any  # of the system
+    chooser: Any  # of the system
     _built: ExplorerSystem  # whose views there are
 
     def __init__(self, state: State) -> None:
@@ -42,18 +65,26 @@ class Live(Viewer):
         self._system = state.system.name
         self._slice = None if state.slices is None else state.slices.first
         self._clock, self._took = Clock(), ""
-        self._views: list[View] = []
+        self.views: list[View] = []
         self._pictures: list[View] = []
         self._shown: dict[View, Hashable] = {}
         self._later = later_in(pn.state.curdoc)
-        self._latest = Latest(self._begin, self._fail, self._rest, self._later)
-        self._long = Long(state.ds, self._later, self._taken, self._fail, self._back, self._ask, self._tell)
+        self.latest = Latest(self._begin, self._fail, self._rest, self._later)
+        self.job: LongJob | None = None  # that is under way, or of which the user is asked
+        self._began: float | None = None  # when it began
+        self.worker = Worker(state.ds)
+        weakref.finalize(self, self.worker.stop)
         self._picked: Picked | None = None  # what is to be chosen, and of which clusters
         self._has_failed = self._is_refused = self._is_ticking = False
         self._look = LIGHT
-        self._head = pn.pane.HTML("", sizing_mode="stretch_width", height=26, margin=(5, 10, 0, 10))
-        self._note = pn.pane.Alert("", alert_type="warning", visible=False, sizing_mode="stretch_width")
-        self.board = Board(self._keep)  # whose `add` adds a panel
+        self.head = pn.pane.HTML("", sizing_mode="stretch_width", height=26, margin=(5, 10, 0, 10))
+        self.note = pn.pane.Alert("", alert_type="warning", visible=False, sizing_mode="stretch_width")
+        self._words = pn.pane.HTML("", margin=(0, 4), align="center")
+        how: dict[str, Any] = {"height": 28, "margin": (0, 2), "align": "center"}
+        self.run_anyway = button("Run anyway", self._allow, **how)
+        self.cancel = button("Cancel", self._back, **how)
+        self.work = pn.Row(self._words, self.run_anyway, self.cancel, visible=False, styles=_BOX, margin=0)
+        self.board = Board(self._keep)
 
     def _build(self) -> None:
         """Lay out widgets and views of the present system."""
@@ -70,10 +101,9 @@ class Live(Viewer):
     def _ask(self) -> None:
         """Let what is wanted now be done: at once, or in a process where it takes long."""
         self._clock = Clock()
-        job = self._long.job
-        if job is not None and job.wish != self._wish():
-            self._long.stop()
-        self._latest.ask()
+        if self.job is not None and self.job.wish != self._wish():
+            self._stop()
+        self.latest.ask()
 
     def _wish(self) -> Request | str:
         """Return what is to be computed, or the system that must be prepared for that."""
@@ -84,7 +114,7 @@ class Live(Viewer):
         self._say("working …")
         self._since = time.monotonic()
         self._wait()
-        settings = {view: view.setting() for view in self._views}
+        settings = {view: view.setting() for view in self.views}
         return self._telling(self._steps(self._wish(), self._scene(), self._picked, settings))
 
     def _telling(self, steps: Iterator[Show]) -> Iterator[Show]:
@@ -109,7 +139,7 @@ class Live(Viewer):
         if wish != scene.outcome.request:
             job = self._job(wish, scene.outcome.request)
             if isinstance(wish, str) or job.work.seconds > (LONG if self._later else MINUTES):
-                yield functools.partial(self._long.want, job)
+                yield functools.partial(self._want, job)
             else:
                 scene = scene._replace(outcome=wish.outcome())
         if picked is not None:
@@ -118,8 +148,8 @@ class Live(Viewer):
             scene.outcome.table  # noqa: B018 (made here, not in the thread of the widgets)
             yield functools.partial(self._enter, scene)
             return
-        keys = {view: self._key(view, scene, settings[view]) for view in self._views}
-        changed = [view for view in self._views if self._shown.get(view) != keys[view]]
+        keys = {view: self._key(view, scene, settings[view]) for view in self.views}
+        changed = [view for view in self.views if self._shown.get(view) != keys[view]]
         # the table is made beside the pictures; of few points it is quick, and a hierarchy uses the same kernels
         making = _beside().submit(getattr, scene.outcome, "table") if len(scene.outcome.label) > _MANY else None
         pictures = {view: view.prepare(scene, settings[view]) for view in changed if view in self._pictures}
@@ -133,13 +163,13 @@ class Live(Viewer):
         if isinstance(wish, str):
             kind = SYSTEMS[wish]
             work = Workload(kind.seconds_to_begin(self.state.ds))
-            return LongJob(wish, work, kind.title, "Back", prepared, (wish,))
+            return LongJob(wish, work, kind.title, "Back")
         work = wish.system.seconds(wish.values)
         new = {name: value for name, value in wish.values.items() if before.values.get(name) != value}
         words = ", ".join(f"{name} = {_number(value)}" for name, value in new.items())
         is_one = len(new) == 1 and wish.system is before.system
         back = f"Back to {_number(before.values[next(iter(new))])}" if is_one else "Back"
-        return LongJob(wish, work, words, back, computed, (wish.system, wish.values))
+        return LongJob(wish, work, words, back)
 
     def _key(self, view: View, scene: Scene, setting: Hashable) -> Hashable:
         """Return what tells whether a view must be shown anew."""
@@ -164,33 +194,95 @@ class Live(Viewer):
         for view, show in shows.items():
             show()
             self._shown[view] = keys[view]
-        if is_new or self._views[0] in shows:
+        if is_new or self.views[0] in shows:
             self._took = " · ".join(filter(None, (f"{1e3 * self._clock.seconds:.0f} ms", self._clock.aside)))
         self._say("working …")
         pn.io.push_notebook(self._panel)  # nothing else tells a notebook of what is done to figures
+
+    def _fail(self, error: Exception) -> None:
+        """Tell of parameters that do not do; what was there stays."""
+        self._has_failed = True
+        self.note.param.update(object=in_html(str(error) or type(error).__name__), visible=True)
+        self._system = self.chooser.value = self.state.system.name
+
+    def _calm(self) -> None:
+        """Take back what was told of values that are others now."""
+        self._has_failed = self._is_refused = self.note.visible = False
+
+    # ------------------------------------------------------------------------------------------------------- long work
+    def _want(self, job: LongJob) -> None:
+        """Do a job, or ask whether to, unless it is the one that is under way."""
+        if self.job is not None and self.job.wish == job.wish:
+            return
+        self._stop()
+        self.job = job
+        if job.work.seconds <= MINUTES:
+            self._start()
+            return
+        reason = f" ({job.work.words})" if job.work.words else ""
+        self._show_work(f"{in_html(job.words)} needs {duration(job.work.seconds)}{in_html(reason)}", job.back)
+
+    def _allow(self) -> None:
+        self._start()
+        self._ask()
+
+    def _start(self) -> None:
+        job = self.job
+        assert job is not None
+        self._began, self.work.visible = time.monotonic(), False
+        if self._later is None:  # there is nothing to wait in
+            self._end(job, self._taken, fulfilled(self.state.ds, job.wish))
+        else:
+            threading.Thread(target=self._compute, args=(job, self._later), daemon=True).start()
+
+    def _compute(self, job: LongJob, later: Later) -> None:
+        time.sleep(_PATIENCE)
+        if self.job is not job:
+            return
+        try:
+            system = self.worker.call(fulfilled, job.wish, compiles=self._tell)
+            end = functools.partial(self._end, job, self._taken, system)
+        except Exception as error:
+            end = functools.partial(self._end, job, self._fail, error)
+        if self.job is job:  # it was not stopped
+            later(end)
+
+    def _end(self, job: LongJob, then: Callable[[Any], None], result: Any) -> None:
+        """Go on with the result of a job, or with its error."""
+        if self.job is job:
+            self.job = self._began = None
+            then(result)
 
     def _taken(self, system: ExplorerSystem) -> None:
         """Take over what the process has computed."""
         self.state.take(system)
         self._ask()
 
+    def _stop(self) -> None:
+        """End the job, if there is one, and with it what it computes."""
+        is_running = self._began is not None
+        self.job = self._began = None
+        self.work.visible = False
+        if is_running:
+            self.worker.stop()
+
+    def close(self) -> None:
+        """End the job and the process: nobody sees the page any more."""
+        self._stop()
+        self.worker.stop()
+
     def _back(self) -> None:
         """Want again what is shown: a job is ended, numbers and lines are as they were."""
-        self._long.stop()
+        self._stop()
         request = self.state.present.request
         self._calm()
-        self._system = self._chooser.value = request.system.name
+        self._system = self.chooser.value = request.system.name
         self._set(dict(request.values))
 
-    def _fail(self, error: Exception) -> None:
-        """Tell of parameters that do not do; what was there stays."""
-        self._has_failed = True
-        self._note.param.update(object=in_html(str(error) or type(error).__name__), visible=True)
-        self._system = self._chooser.value = self.state.system.name
-
-    def _calm(self) -> None:
-        """Take back what was told of values that are others now."""
-        self._has_failed = self._is_refused = self._note.visible = False
+    def _show_work(self, words: str, back: str, *, asks: bool = True) -> None:
+        self._words.object = f"<span role='status' style='white-space:nowrap'>{words}</span>"
+        self.cancel.label, self.run_anyway.visible = back, asks
+        self.work.visible = True
 
     # --------------------------------------------------------------------------------------------------------- waiting
     def _wait(self) -> None:
@@ -203,23 +295,38 @@ class Live(Viewer):
 
     def _tick(self) -> None:
         self._is_ticking = False
-        if self._latest.is_busy or self._long.is_running:
-            seconds = time.monotonic() - (self._long.began if self._long.is_running else self._since)
+        if self.latest.is_busy or self._began is not None:
+            seconds = time.monotonic() - (self._since if self._began is None else self._began)
             if seconds > _TICK:
-                dim(self.board.__panel__(), is_former=True)
-                self._long.tell(seconds)
+                self._dim(is_former=True)
+                self._tell_seconds(seconds)
             self._wait()
+
+    def _tell_seconds(self, seconds: float) -> None:
+        """Tell how long the present work has taken, and let it be cancelled, if that is worth telling."""
+        if seconds < _SEEN or (self.job is not None and self._began is None):
+            return
+        of = ends = ""
+        if self.job is not None:
+            whole = self.job.work.seconds
+            of = f" of {duration(whole)}" if seconds < whole else ", a little longer"
+            ends = f" max='{max(whole, seconds):.1f}' value='{seconds:.1f}'"
+        self._show_work(f"<progress style='width:9em'{ends}></progress> {seconds:.0f} s{of}", "Cancel", asks=False)
+
+    def _dim(self, *, is_former: bool) -> None:
+        """Let pictures be seen to be of former values."""
+        self.board.__panel__().css_classes = ["former"] if is_former else []
 
     def _rest(self) -> None:
         if not self._has_failed and not self._is_refused:
-            self._note.visible = False
-        if self._long.is_running:
+            self.note.visible = False
+        if self._began is not None:
             self._say("working …")
             self._wait()
             return
         self._keep()
-        self._long.hide()
-        dim(self.board.__panel__(), is_former=self._long.job is not None)
+        self.work.visible = self.job is not None
+        self._dim(is_former=self.job is not None)
         self._say(kind="now rest")
 
     def _say(self, now: str = "", kind: str = "now") -> None:
@@ -235,7 +342,7 @@ class Live(Viewer):
             words.insert(0, f"{int(np.count_nonzero(self.state.mask)):,} points chosen")
         now = now or self._took
         look, told = self._look, in_html(" · ".join(words))
-        self._head.object = (
+        self.head.object = (
             f"<h1><b>{outcome.request.system.title}</b></h1><span class='counts {look.name}'>{told}</span> &ensp;"
             f"<span class='{kind}' role='status'>{in_html(now)}</span>"
         )
@@ -248,3 +355,10 @@ def _beside() -> ThreadPoolExecutor:
 
 def _number(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def duration(seconds: float) -> str:
+    """Return about how long something takes, in words."""
+    if seconds < 90:
+        return f"about {max(seconds, 1):.0f} s"
+    return f"about {seconds / 60:.0f} min" if seconds < 5400 else f"about {seconds / 3600:.0f} h"

@@ -40,10 +40,6 @@ class Parameter:
             raise ValueError(f"{self.name} must be finite, got {value!r}")
         return round(number) if self.scale == "whole" else number
 
-    def widened(self, value: Any) -> tuple[float, float]:
-        """Return the range, and farther where `value` is beyond."""
-        return min(self.low, value), max(self.high, value)
-
     def digit(self, value: float) -> float:
         """Return the power of ten of the last digit that a step of the slider tells at a value."""
         if self.scale == "whole":

@@ -73,7 +73,7 @@ class Layers:
 
 
 class TimeWindows:
-    """Windows of time that are equally long; the first begins at a multiple of its length."""
+    """Windows of time, equally long, with methods as `Layers` has; the first begins at a multiple of its length."""
 
     name, column = "time", "toa"
 
@@ -83,7 +83,8 @@ class TimeWindows:
         names = [name for name, size in _UNITS.items() if self._high >= size or size == 1.0]
         self._unit, self._size = (names[0], _UNITS[names[0]]) if unit == "ns" else (unit, 1.0)
         shortest = span * min(_FEWEST / len(toa), 1.0)
-        series = (digit * 10.0**power for power in range(*_powers(shortest, span)) for digit in (1, 2, 5))
+        powers = range(math.floor(math.log10(shortest)), math.floor(math.log10(span)) + 1)
+        series = (digit * 10.0**power for power in powers for digit in (1, 2, 5))
         lengths = [each for each in series if shortest <= each <= span] or [span]
         self.lengths = {self._told(each): each for each in lengths}
         usual = min(lengths, key=lambda each: abs(math.log(each / span * len(toa) / _HITS)))
@@ -96,55 +97,43 @@ class TimeWindows:
         return f"{length / _UNITS[name]:g} {name}"
 
     def count(self, length: float) -> int:
-        """Return the number of windows from the first point to the last."""
         return self.position(self._high, length) + 1
 
-    def at(self, position: int, length: float) -> Slice:
-        """Return when the window at a position begins and ends."""
-        return self._window(position, length)
-
-    def _window(self, position: int, length: float) -> tuple[float, float]:
+    def at(self, position: int, length: float) -> tuple[float, float]:
         begin = math.floor(self._low / length) + position
         return begin * length, (begin + 1) * length
 
     def position(self, value: float, length: float) -> int:
-        """Return where the window is that holds a time."""
         place = math.floor(value / length) - math.floor(self._low / length)
-        return place + (value >= self._window(place, length)[1])  # where value / length was rounded down
+        return place + (value >= self.at(place, length)[1])  # where value / length was rounded down
 
     def inside(self, part: Slice, columns: Columns) -> Mask:
-        """Return which points are in a window: its end is not."""
         assert isinstance(part, tuple)
         toa = columns["toa"]
         return np.asarray((toa >= part[0]) & (toa < part[1]))
 
     def words(self, part: Slice) -> str:
-        """Return when a window begins and ends, with the unit."""
         assert isinstance(part, tuple)
         digits = max(0, 1 - math.floor(math.log10((part[1] - part[0]) / self._size)))
         low, high = (f"{end / self._size:.{digits}f}" for end in part)
         return f"{low} - {high} {self._unit}".rstrip()
 
     def range(self, part: Slice, columns: Columns) -> Range:
-        """Return the times of the points in a window."""
         assert isinstance(part, tuple)
         mine = columns["toa"][self.inside(part, columns)]
         low, high = (mine.min(), mine.max()) if len(mine) else (part[0], part[0])
         return Range("toa", float(low), float(high))
 
     def place(self, part: Slice) -> tuple[int, float]:
-        """Return the position and the length of a window."""
         assert isinstance(part, tuple)
         length = min(self.lengths.values(), key=lambda each: abs(each - (part[1] - part[0])))
         return self.position((part[0] + part[1]) / 2, length), length
 
     def key(self, part: Slice) -> str:
-        """Return what the address of a page keeps of a window."""
         place, length = self.place(part)
         return f"{place} of {self._told(length)}"
 
     def of_key(self, key: str) -> Slice:
-        """Return the window of which this was kept."""
         place, _, name = key.partition(" of ")
         length = self.lengths.get(name)
         if length is None or not place.isdecimal() or int(place) >= self.count(length):
@@ -162,7 +151,3 @@ def slices_of(ds: xr.Dataset) -> Slices | None:
     if not is_timepix(ds) or not np.isfinite([ds["toa"].min(), ds["toa"].max()]).all():  # clustering tells of these
         return None
     return TimeWindows(ds["toa"].values, ds["toa"].attrs.get("units", "ns"))
-
-
-def _powers(low: float, high: float) -> tuple[int, int]:
-    return math.floor(math.log10(low)), math.floor(math.log10(high)) + 1

@@ -106,16 +106,13 @@ class Chosen(NamedTuple):
     origin: Outcome | None = None  # that was shown when points were chosen
 
 
-def prepared(ds: xr.Dataset, name: str) -> ExplorerSystem:
-    """Return the system of a name; for another process."""
-    return system_for(ds, name)
-
-
-def computed(ds: xr.Dataset, system: ExplorerSystem, values: Mapping[str, Any]) -> ExplorerSystem:
-    """Return the system with what it keeps of a run; for another process."""
-    system.ds = ds
-    Request(system, values).outcome()
-    return system
+def fulfilled(ds: xr.Dataset, wish: Request | str) -> ExplorerSystem:
+    """Return the system with what it keeps of a run, or the system of a name; for another process."""
+    if isinstance(wish, str):
+        return system_for(ds, wish)
+    wish.system.ds = ds
+    wish.outcome()
+    return wish.system
 
 
 class State:
@@ -155,7 +152,7 @@ class State:
     def prepare(self, name: str) -> None:
         """Derive the ranges of a system's parameters from the data, if that was not done before; it may take long."""
         if not self.knows(name):
-            self.take(prepared(self.ds, name))
+            self.take(fulfilled(self.ds, name))
 
     def knows(self, name: str) -> bool:
         """Return whether a system is prepared."""
@@ -215,19 +212,9 @@ class State:
         return Chosen(selection, mask if mask is None or outcome.hidden is None else mask & ~outcome.hidden, outcome)
 
     @property
-    def selection(self) -> Selection | None:
-        """What chooses points."""
-        return self.chosen.selection
-
-    @property
     def mask(self) -> Mask | None:
         """Which points are chosen; None where no selection is."""
         return self.chosen.mask
-
-    @property
-    def origin(self) -> Outcome | None:
-        """What was shown when points were chosen."""
-        return self.chosen.origin
 
 
 def _in_memory(ds: xr.Dataset) -> xr.Dataset:

@@ -20,9 +20,9 @@ BESIDE: dict[str, Any] = {"width": 240, "margin": (2, 10), "css_classes": ["besi
 _SPEEDS = (1, 2, 5, 10)  # slices a second
 
 
-def labelled(kind: Any, words: str, **options: Any) -> Any:
-    """Return a widget with a label; older versions of Panel take it as the name."""
-    return kind(**{"label" if "label" in kind.param else "name": words}, **options)
+def button(words: str, do: Callable[[], None], **options: Any) -> Any:
+    """Return a button that does something."""
+    return pn.widgets.Button(label=words, on_click=lambda _: do(), **options)
 
 
 def heading(words: str) -> Any:
@@ -61,24 +61,22 @@ class Control:
     """A slider with a number beside it, or a choice."""
 
     def __init__(self, parameter: Parameter, known: Mapping[str, Any], changed: Any) -> None:
-        self.parameter, self._changed = parameter, changed
-        self._make(known[parameter.name])
-        self.follow(known)
-
-    def _make(self, value: Any) -> None:
-        parameter, self._is_mine = self.parameter, False
-        unit = f" ({parameter.unit})" if parameter.unit else ""
+        self.parameter, self._changed, self._is_mine = parameter, changed, False
         if parameter.scale == "choice":
             options = {str(choice): choice for choice in parameter.choices}
-            self._inner: Any = labelled(pn.widgets.Select, parameter.name, options=options, value=value, **BESIDE)
-            self._inner.param.watch(self._on_choice, "value")
-            self.panel = pn.Column(self._inner, margin=0)
-            return
-        (low, high), doc = parameter.widened(value), in_html(parameter.doc)
+            how: dict[str, Any] = {"options": options, "value": known[parameter.name], **BESIDE}
+            self.slider: Any = pn.widgets.Select(label=parameter.name, **how)
+            self.slider.param.watch(self._on_choice, "value")
+            self.panel = pn.Column(self.slider, margin=0)
+        else:
+            self._make_slider(parameter, known[parameter.name])
+        self.follow(known)
+
+    def _make_slider(self, parameter: Parameter, value: Any) -> None:
+        low, high = min(parameter.low, value), max(parameter.high, value)
         self._is_log = parameter.scale == "log" and low > 0
-        self._number = labelled(
-            pn.widgets.FloatInput,
-            parameter.name,
+        self.number = pn.widgets.FloatInput(
+            label=parameter.name,
             stylesheets=[_UNSEEN, _NO_BUTTONS],
             value=float(value),
             step=parameter.digit(float(value)),
@@ -88,9 +86,8 @@ class Control:
         )
         ends = (math.log10(low), math.log10(high)) if self._is_log else (low, high)
         step = 1.0 if parameter.scale == "whole" else (ends[1] - ends[0]) / STEPS
-        self._inner = labelled(
-            _Slider,
-            parameter.name,
+        self.slider = _Slider(
+            label=parameter.name,
             stylesheets=[_UNSEEN],
             start=ends[0],
             end=ends[1] if ends[1] > ends[0] else ends[0] + 1,
@@ -102,8 +99,9 @@ class Control:
             margin=(0, 10, 2, 10),
             css_classes=[f"slider-{parameter.name}"],
         )
-        self._inner.param.watch(self._on_slide, "value")
-        self._number.param.watch(self._on_number, "value")
+        self.slider.param.watch(self._on_slide, "value")
+        self.number.param.watch(self._on_number, "value")
+        unit, doc = f" ({parameter.unit})" if parameter.unit else "", in_html(parameter.doc)
         name = pn.pane.HTML(
             f"<b>{in_html(parameter.name)}</b>{in_html(unit)}<br>"
             f"<span style='color:var(--soft);font-size:11px' title='{doc}'>{doc}</span>",
@@ -111,7 +109,7 @@ class Control:
             margin=(0, 0, 0, 10),
             stylesheets=[_ONE_LINE],
         )
-        self.panel = pn.Column(pn.Row(name, self._number, margin=0), self._inner, margin=(3, 0, 0, 0))
+        self.panel = pn.Column(pn.Row(name, self.number, margin=0), self.slider, margin=(3, 0, 0, 0))
 
     def follow(self, known: Mapping[str, Any], changed: Container[str] = ()) -> None:
         """Show the value if it was changed; be seen, or not, as the other parameters are."""
@@ -123,10 +121,10 @@ class Control:
     def _show(self, value: Any) -> None:
         self._is_mine = True
         if self.parameter.scale == "choice":
-            self._inner.value = value
+            self.slider.value = value
         else:
-            self._number.param.update(value=float(value), step=self.parameter.digit(value))
-            self._inner.value = min(max(self._place(value), self._inner.start), self._inner.end)
+            self.number.param.update(value=float(value), step=self.parameter.digit(value))
+            self.slider.value = min(max(self._place(value), self.slider.start), self.slider.end)
         self._is_mine = False
 
     def _place(self, value: Any) -> float:
@@ -141,7 +139,7 @@ class Control:
             return
         value = self.parameter.short(10.0**event.new if self._is_log else event.new)
         self._is_mine = True
-        self._number.param.update(value=float(value), step=self.parameter.digit(value))
+        self.number.param.update(value=float(value), step=self.parameter.digit(value))
         self._is_mine = False
         self._changed(self.parameter.name, value)
 
@@ -171,11 +169,10 @@ class Player:
         options = {f"all {slices.name}s": 0.0, **slices.lengths}
         place, length = (0, 0.0) if part is None else slices.place(part)
         self._words = pn.pane.HTML(margin=(0, 10), width=width)
-        self._length = labelled(pn.widgets.Select, "shown", options=options, value=length, **BESIDE)
-        self._speed = labelled(pn.widgets.Select, "speed", options={f"{k} / s": k for k in _SPEEDS}, value=2, **BESIDE)
-        self._place = labelled(
-            pn.widgets.IntSlider,
-            slices.name,
+        self._length = pn.widgets.Select(label="shown", options=options, value=length, **BESIDE)
+        self._speed = pn.widgets.Select(label="speed", options={f"{k} / s": k for k in _SPEEDS}, value=2, **BESIDE)
+        self._place = pn.widgets.IntSlider(
+            label=slices.name,
             value=place,
             end=max(place, 1),
             show_value=False,
@@ -183,11 +180,8 @@ class Player:
             width=width,
             css_classes=["slider-slice"],
         )
-        clicks = {"Back": lambda _: self._step(-1), "Play": self._on_play, "Step": lambda _: self._step(1)}
-        self._buttons = [
-            labelled(pn.widgets.Button, words, width=width // 3 - 10, margin=(2, 5), on_click=click)
-            for words, click in clicks.items()
-        ]
+        clicks = {"Back": lambda: self._step(-1), "Play": self._on_play, "Step": lambda: self._step(1)}
+        self._buttons = [button(*each, width=width // 3 - 10, margin=(2, 5)) for each in clicks.items()]
         self._timer: Any = None
         self._is_mine = False
         self._length.param.watch(self._on_length, "value")
@@ -241,22 +235,18 @@ class Player:
     def _step(self, by: int) -> None:
         self._place.value = (self._place.value + by) % (self._place.end + 1)
 
-    def _on_play(self, _: Any) -> None:
+    def _on_play(self) -> None:
         if self._timer is not None:
             self._pause()
         else:
             self._timer = pn.state.add_periodic_callback(self._tick, period=1000 // self._speed.value)
-            self._name_button("Pause")
+            self._buttons[1].label = "Pause"
 
     def _pause(self) -> None:
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
-            self._name_button("Play")
-
-    def _name_button(self, words: str) -> None:
-        play = self._buttons[1]
-        setattr(play, "label" if "label" in play.param else "name", words)
+            self._buttons[1].label = "Play"
 
     def _on_speed(self, event: Any) -> None:
         if self._timer is not None:

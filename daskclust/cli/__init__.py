@@ -13,22 +13,7 @@ from daskclust.cli._console import ManualCommand, ManualGroup
 from daskclust.cli._options import help_all, with_groups
 from daskclust.cli._run import leave, run
 
-_MANUAL = """
-Exit codes
-  0         done
-  1         an error, told in two lines on standard error: what, and what to do
-  2         a command line that cannot be understood
-  130, 143  interrupted by Ctrl-C (SIGINT), stopped by SIGTERM
-  141       the reader of a pipe, such as head, has stopped reading
-
-Environment
-  NUMBA_NUM_THREADS    threads of kernels; all cores by default
-  NUMBA_CACHE_DIR      where compiled kernels are kept; beside the package by default
-  DASKCLUST_DATA       folder with public sample data, instead of a download
-  DASKCLUST_TRACEBACK  1: every error shows where in the program it happened
-  NO_COLOR, COLUMNS    no colours; width of help and tables
-
-Examples
+_EXAMPLES = """
   # see that it works: an event is made, clustered and shown
   daskclust demo
   # cluster your own hits
@@ -50,17 +35,17 @@ app = typer.Typer(
     cls=ManualGroup,
     no_args_is_help=True,
     help=_HELP,
-    epilog=_MANUAL,
+    epilog=_EXAMPLES,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for panel, command, manual in (
-    ("Cluster", clue.clue, clue.MANUAL),
-    ("Cluster", events.events, events.MANUAL),
+for panel, command, examples in (
+    ("Cluster", clue.clue, clue.EXAMPLES),
+    ("Cluster", events.events, events.EXAMPLES),
     ("Cluster", points.dbscan, points.DBSCAN),
     ("Cluster", points.fof, points.FOF),
-    ("Cluster", hca.hca, hca.MANUAL),
+    ("Cluster", hca.hca, hca.EXAMPLES),
     ("Look", tools.explore, tools.EXPLORE),
     ("Look", tools.demo, tools.DEMO),
     ("Tools", tools.info, tools.INFO),
@@ -68,7 +53,7 @@ for panel, command, manual in (
     ("Tools", tools.manual, tools.HELP),
 ):
     name = "help" if command is tools.manual else None
-    app.command(name, cls=ManualCommand, epilog=manual, rich_help_panel=panel)(with_groups(command))
+    app.command(name, cls=ManualCommand, epilog=examples, rich_help_panel=panel)(with_groups(command))
 
 
 @app.callback(invoke_without_command=True)

@@ -15,6 +15,7 @@ from rich.segment import Segment
 from rich.table import Table
 from typer.core import TyperCommand, TyperGroup
 
+from daskclust.core.data.fields import CALORIMETER, PARTICLES, TIMEPIX
 from daskclust.core.data.quote import printable
 
 
@@ -93,16 +94,23 @@ def _plain(value: Any) -> Any:
 # -------------------------------------------------------------------------------------------------------------- manuals
 RUNNING, READOUTS = "Running", "Raw words and readouts"
 _MORE = (RUNNING, READOUTS)  # panels of options that a short help leaves out
+PAGE = "docs/howto/terminal.md"
+READS = {
+    "clue": (CALORIMETER, ("x", "y", "layer", "energy", "event")),
+    "events": (TIMEPIX, ("x", "y", "toa", "tot", "chip", "energy")),
+    "dbscan": (PARTICLES, ("x", "y", "z")),
+    "fof": (PARTICLES, ("x", "y", "z", "vx", "vy", "vz", "mass")),
+}
+"""The variables of each field that a command uses, by their names in `Field`."""
 
 
 class _Manual:
-    """A command with a short help, and a manual for the rest: what it reads and writes, examples that can be copied."""
+    """A command with a short help, and a manual for the rest: all options, what is read, examples to be copied."""
 
     def __init__(self, *args: Any, help: str | None = None, epilog: str | None = None, **options: Any) -> None:
         paragraphs = re.sub(r"(?<!\n)\n(?!\n)", " ", help or "")  # a line each: the terminal's width breaks them
         super().__init__(*args, help=paragraphs, **options)  # type: ignore[call-arg]
-        parts = re.split(r"^(?=\S)", (epilog or "").strip(), flags=re.MULTILINE)  # titles begin a line
-        self.manual = {title: text.rstrip() for title, _, text in (part.partition("\n") for part in parts if part)}
+        self.examples = (epilog or "").strip("\n")
         self._shows_all = True
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -119,16 +127,23 @@ class _Manual:
             super().format_help(ctx, formatter)  # type: ignore[misc]
         finally:
             self._shows_all = True
-        tell(f" More options, what is read and written, examples: {ctx.command_path} --help-all")
+        tell(f" More options, columns of files, examples: {ctx.command_path} --help-all")
 
     def show_manual(self, ctx: Any) -> None:
-        """Print every option, and the manual."""
+        """Print every option, the columns that are read, and examples."""
         super().format_help(ctx, ctx.make_formatter())  # type: ignore[misc]
-        for title, text in self.manual.items():
-            if title == "Examples":
-                console.print(f" [bold]{title}[/]\n{escape(text)}\n", highlight=False, soft_wrap=True)
-            else:
-                console.print(Panel(_grid(text), title=title, title_align="left", border_style="dim"))
+        if ctx.command.name in READS:
+            field, names = READS[ctx.command.name]
+            table = Table.grid(padding=(0, 2))
+            table.add_column(style="bold cyan")
+            for variable in (each for each in field.variables if each.name in names):
+                unit = f"in any unit, {variable.usual} usually" if variable.usual else variable.unit
+                facts = [variable.doc, *[unit] * (unit != "1"), *["optional"] * (variable.name not in field.required)]
+                also = f"; also {', '.join(variable.aliases)}" if variable.aliases else ""
+                table.add_row(variable.name, escape(", ".join(facts) + also))
+            console.print(Panel(table, title="Columns that are read", title_align="left", border_style="dim"))
+        console.print(f" [bold]Examples[/]\n{escape(self.examples)}\n", highlight=False, soft_wrap=True)
+        tell(f" {PAGE}: columns that are written, exit codes, variables of the environment")
 
 
 class ManualCommand(_Manual, TyperCommand):
@@ -137,13 +152,3 @@ class ManualCommand(_Manual, TyperCommand):
 
 class ManualGroup(_Manual, TyperGroup):
     """The program, with its manual."""
-
-
-def _grid(text: str) -> Table:
-    """Return a section as a table: names are indented by two, and their words go on in lines that are by more."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="bold cyan", max_width=26)
-    table.add_column()
-    for name, words in re.findall(r"^  (\S.*?)  +(.*(?:\n {3,}.*)*)", text, flags=re.MULTILINE):
-        table.add_row(escape(name), escape(" ".join(words.split())))
-    return table

@@ -1,7 +1,7 @@
 """What went wrong, in two lines: what, and what to do.
 
-Messages of this package have the form "what; what to do" and name parameters as Python has them. Here they become two
-lines with the names of options.
+Messages of this package have the form "what; what to do". They are shown as Python has them, and with the help of the
+options whose parameters they name: ``dt_max`` is ``--dt-max``.
 """
 
 from __future__ import annotations
@@ -29,11 +29,6 @@ _USAGE: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ 
 
 _LONGEST = 4000  # characters of a message
 _TEMPORARY = re.compile(r"\.([^/]+)\.[0-9a-f]{32}\.tmp$")
-# Parameters in messages: where one is said to be something, has a value, or an underscore, which no plain word has.
-_VALUE = r"\{[^}]*\}|\[[^\]]*\]|'[^']*'|\w[\w.]*|"
-_PARAMETER = re.compile(
-    rf"(?<![\w.'\[-])(?:^([a-z_]+)(?:\[[^\]]*\])?(?= (?:must|names|is) )|([a-z_]+)=({_VALUE})|([a-z]+_[a-z_]+)\b)"
-)
 _ELSEWHERE = "ask its owner, or choose another place: `ls -ld` tells whose it is"
 _AGAIN = "outputs that were not complete are not there; run it again to make them"
 _FULL = "free some (`df -h` and `quota` tell how much is left), or write to another disk"
@@ -111,10 +106,18 @@ def trouble(error: BaseException, command: Any) -> Trouble | None:
         return None
     if isinstance(error, OSError) and error.errno is not None:
         return Trouble(kind, *_of_system(error))
-    what, hint = (in_options(text, command) for text in _split(error))
+    text = _one_line(error) or kind
+    if isinstance(error, ImportError) and ": pip install" in text:
+        what, _, hint = text.partition(": ")
+    else:
+        what, _, hint = text.rpartition("; ")
+        if not what or hint.count(")") > hint.count("("):  # what is within brackets is no remedy
+            what, hint = text, ""
     if not hint and isinstance(error, FileNotFoundError):
-        hint = _near(what)
-    return Trouble(kind, what, hint or _about(what.partition(" ")[0], command) or manual)
+        hint = _near(Path(what.rpartition(": ")[2]))
+    elif not hint and os.path.isfile(what.partition(" ")[0].rstrip(",:")):
+        hint = "correct the file: is it complete, and does its extension tell its format?"
+    return Trouble(kind, what, "; ".join(filter(None, [hint, *_options_for(text, command)])) or manual)
 
 
 def fault(error: BaseException) -> Trouble:
@@ -126,13 +129,6 @@ def fault(error: BaseException) -> Trouble:
     return Trouble(type(error).__name__, f"a fault of daskclust itself: {told}{where}", hint)
 
 
-def note(text: str, command: Any) -> str:
-    """Return a remark of the package on the user's data, with the names of options."""
-    text = re.sub(r"\bdisorder=([\d.e+]+)", lambda found: f"--disorder {float(found[1]) / 1e3:.7g}", text)  # ns, us
-    return in_options(" ".join(text.split()), command)
-
-
-# ------------------------------------------------------------------------------------------------ usage, and the system
 def _of_usage(error: Any, manual: str) -> tuple[str, str]:
     """Return what is wrong with a command line in typer's words, and the help of the option that is meant."""
     what = _lower(" ".join(error.format_message().split()).rstrip("."))
@@ -153,7 +149,6 @@ def _of_system(error: OSError) -> tuple[str, str]:
     return what, _OF_SYSTEM.get(error.errno or 0, default).format(here=Path.cwd())
 
 
-# ------------------------------------------------------------------------------------------------------------- messages
 def _one_line(error: BaseException) -> str:
     return short(" ".join(printable(str(error)).split()), _LONGEST)
 
@@ -162,65 +157,26 @@ def _lower(text: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _split(error: BaseException) -> tuple[str, str]:
-    """Return what a message says, and what it says to do: behind its last semicolon that is not within brackets."""
-    text = _one_line(error) or type(error).__name__
-    if isinstance(error, ImportError) and ": pip install" in text:
-        what, _, hint = text.partition(": ")
-        return what, hint
-    ends = [found.start() for found in re.finditer("; ", text)]
-    ends = [end for end in ends if text.count("(", 0, end) == text.count(")", 0, end)]
-    return (text[: ends[-1]], text[ends[-1] + 2 :].replace("known: ", "use one of ")) if ends else (text, "")
-
-
 def _name_of(parameter: Any) -> str:
     name: str = next((option for option in parameter.opts if option.startswith("--")), parameter.metavar)
     return (name or parameter.name.upper()).strip("[]")
 
 
-def in_options(text: str, command: Any) -> str:
-    """Return a message with the options of a command for its parameters: ``min_hits=3`` is ``--min-hits 3``."""
-    names = {parameter.name: _name_of(parameter) for parameter in (command.params if command else ())}
-    if "workers" in names:
-        names["n_workers"] = names["workers"]
-    if "units" in names:
-        text = re.sub(r"\bin (its |their )?attrs(\['units'\])?", "with --units", text)
+def _options_for(text: str, command: Any) -> list[str]:
+    """Return the options, with their help, of the parameters of which a message says ``name must``, or ``name=``."""
+    option = text.partition(" ")[0] if text.startswith("-") else None
 
-    def option(found: re.Match[str]) -> str:
-        first, name, value, long = found.groups()
-        option = names.get(first or name or long)
-        if option is None:
-            return found[0]
-        if value == "False" and option.startswith("--"):
-            return f"--no-{option[2:]}"
-        return option if value in (None, "", "True") else f"{option} {_value(value)}"
+    def is_meant(parameter: Any) -> bool:
+        name = parameter.name
+        is_named = re.search(rf"^{name}(\[[^]]*\])? (must|names|is) |\b{name}=", text)
+        return bool(is_named) or option in parameter.opts or (name == "units" and "attrs['units']" in text)
 
-    return _PARAMETER.sub(option, text)
+    found = (parameter for parameter in (command.params if command else ()) if is_meant(parameter))
+    return [f"{_name_of(parameter)}: {parameter.help.rstrip('.')}" for parameter in found]
 
 
-def _value(text: str) -> str:
-    """Return a value of Python's as an option takes it."""
-    if text.startswith("{"):
-        pairs = re.findall(r"'([^']*)': (?:'([^']*)'|None)", text)
-        return ",".join(f"{theirs.replace('its name', 'NAME')}={ours}" for theirs, ours in pairs) or "NAME=..."
-    return re.sub(r"['\[\]]", "", text).replace(", ", ",").replace("None", "none")
-
-
-def _about(word: str, command: Any) -> str:
-    """Return what to do about an option or a file with which a message begins; nothing for other words."""
-    for parameter in command.params if command else ():
-        if word in (*parameter.opts, _name_of(parameter)):
-            return f"{word}: {parameter.help}"
-    return (
-        "correct the file: is it complete, and does its extension tell its format?"
-        if os.path.isfile(word.rstrip(",:"))
-        else ""
-    )
-
-
-def _near(what: str) -> str:
+def _near(path: Path) -> str:
     """Return which files have nearly the name of one that is not there."""
-    path = Path(re.sub(r"^(no such (file|folder): |there is no (file|folder) )", "", what))
     folder = path.parent
     if not folder.is_dir():
         return f"there is no folder {folder}; paths count from {Path.cwd()}"

@@ -50,22 +50,18 @@ def _points(
     from daskclust.io.rows import About
 
     suffix = path.suffix.lower()
-    if suffix in (*TEXT, ".t3pa"):
-        return None, _lines(path), "about as many, from the size of the file and its first lines"
+    size = check_file(str(path)).st_size if suffix in (*TEXT, ".t3pa", ".tpx3", *_NOT_TOLD) else 0
     if suffix == ".tpx3":
-        return None, check_file(str(path)).st_size // _WORD, "at most as many, from the size of the file"
+        return None, size // _WORD, "at most as many, from the size of the file"
     if suffix in _NOT_TOLD:
-        check_file(str(path))
         return None, None, f"not told by the head of a {suffix} file"
+    if suffix in (*TEXT, ".t3pa"):
+        with path.open("rb") as stream:
+            head = stream.read(_HEAD)
+        lines = round(size * head.count(b"\n") / len(head)) - 1  # one has the names
+        return None, max(0, lines), "about as many, from the size of the file and its first lines"
     points = reader(path, chunks=chunks or About(about))
     return points, next(size for name, size in points.sizes.items() if name != "channel"), "as the file tells"
-
-
-def _lines(path: Path) -> int:
-    size = check_file(str(path)).st_size
-    with path.open("rb") as stream:
-        head = stream.read(_HEAD)
-    return max(0, round(size * head.count(b"\n") / len(head)) - 1)  # one has the names
 
 
 def _of_points(job: Job, n: int, points: xr.Dataset | None, cost: Cost, about: int, in_windows: bool) -> dict[str, Any]:

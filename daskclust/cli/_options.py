@@ -61,7 +61,7 @@ def _show_manual(context: typer.Context, value: bool) -> None:
 
 def help_all(panel: str | None) -> Any:
     """Return the option that shows the whole manual of a command."""
-    words = "Show the whole manual: every option, what is read and written, examples."
+    words = "Show the whole manual: every option, columns of files, examples."
     return typer.Option("--help-all", is_eager=True, callback=_show_manual, help=words, rich_help_panel=panel)
 
 

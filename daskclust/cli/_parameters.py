@@ -14,6 +14,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from daskclust.parameters import described
+
 _TYPES = {"float": float, "int": int, "bool": bool}
 
 
@@ -26,10 +28,9 @@ class ParametersOf:
     def __init__(self, estimator: str, *names: str, required: tuple[str, ...] = ()) -> None:
         module, name = estimator.split(":")
         source = resources.files("daskclust").joinpath(module, "estimator.py").read_text(encoding="utf-8")
-        docstring = inspect.cleandoc(source.partition(f"\nclass {name}(")[2].split('"""')[1])
-        parameters = docstring.partition("\nAttributes\n")[0]
-        described = re.findall(r"^(\w+) : (.+)\n((?:    .+\n)+)", parameters, flags=re.MULTILINE)
-        known = {name: _option(name, kind, " ".join(words.split()), required) for name, kind, words in described}
+        docstring = source.partition(f"\nclass {name}(")[2].split('"""')[1]
+        entries = described(docstring).items()
+        known = {name: _option(name, kind, " ".join(words.split()), required) for name, (kind, words) in entries}
         self.options = {name: known[name] for name in names}
 
 

@@ -32,19 +32,7 @@ _WITHOUT = {
     "layer": "no layer column: all hits are on one layer",
 }
 
-MANUAL = """
-Reads
-  FILE            CSV or text, Parquet, HDF5, ROOT (file.root:tree), .npy, .npz
-  x, y            position, cm, to which --units x=mm,y=mm converts, as all lengths; also pos_x, rechit_x ...
-  layer, energy   optional: hits of two layers are never neighbours; GeV, the weight, without which each hit weighs 1
-
-Writes
-  -o              the hits in their order, all columns of FILE, and label (noise -1), density (GeV), delta (cm),
-                  nearest_higher (its row, or -1), is_seed
-  --table         a row for each cluster (label): size, energy, x, y, z with _rms, _min, _max, rms, layer, seed (row in
-                  -o) with x_seed, y_seed, z_seed
-
-Examples
+EXAMPLES = """
   # hits of a file, with their clusters
   daskclust clue hits.csv --dc 1.3 --rhoc 5 -o clusters.parquet
   # your own names of columns, millimetres that become cm, a table of clusters

@@ -30,20 +30,7 @@ _LOST = (
 """Counts of a file that tell of what is no hit, or not where it should be."""
 _TOLD = "noise_hits", "late_hits", "split_clusters", "reconnections"
 
-MANUAL = """
-Reads
-  FILE            .tpx3, .t3pa, Parquet, HDF5, CSV, NumPy, ROOT; with --follow also tcp://host:port
-  x, y, toa       column and row of the pixel, from 0, also col, row; time, ns, also t, timestamp: --units toa=us
-  tot, chip       optional: time over threshold, ns (not ticks: --units tot=25 ns); chips do not touch but in a quad
-  energy          optional, keV; --calibration makes it from tot
-
-Writes
-  -o              the hits by cluster: x, y, toa, tot, chip, and label (noise -1); on workers in the order of time
-  --table         a row for each cluster, in the order of time: cluster, size; tot, tot_max, energy; centres x, y (by
-                  tot or energy), x_plain, y_plain; length, width, angle; toa, toa_last, tof; x_min .. y_max, chip; seed
-                  (row in -o of the hit with most tot), x_seed, y_seed
-
-Examples
+EXAMPLES = """
   # large clusters of a raw file, and their hits
   daskclust events run.tpx3 --dt-max 200 --where "size > 3" --table c.parquet -o h.parquet
   # energies in keV, times of flight

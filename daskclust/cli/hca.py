@@ -37,20 +37,7 @@ _ROWS = 10  # of a table
 _LARGE = 0.01  # fraction of all cells that makes a cluster of the top large
 _PIECE = 1 << 7  # merges printed at a time: Python takes a larger write that its reader breaks off for a whole one
 
-MANUAL = """
-Reads
-  FILE            FCS, Parquet, CSV or text: a row for each cell, a column for each channel; or a file of gmhclust
-  channels        numbers of one scale: FCS files are compensated and arcsinh(value / --cofactor) is taken, others are
-                  as they are. Time and scatter of FCS are not clustered, unless --channels names them
-  apriori         optional column of apriori clusters, whole numbers; of gmhclust --assignments has them
-
-Writes
-  standard output    where no file is written: a line for each merge, as gmhclust has it: two ids, their distance
-  -o              the cells in their order, the channels that were used, and label (noise -1). .npy: labels alone
-  --table         a row for each cluster (label): size, and of each channel the mean, _rms, _min, _max
-  --merges        a row for each merge: id1, id2, height, size, is_apriori (within an apriori cluster); .npy: SciPy's
-
-Examples
+EXAMPLES = """
   # eight populations of at least 30 cells
   daskclust hca tube.fcs --threshold 100 --n-clusters 8 --min-size 30 -o cells.csv
   # lines as gmhclust prints them

@@ -29,36 +29,15 @@ if TYPE_CHECKING:
 
 _PARTICLES = (*PARQUET, ".npy", ".zarr", ".arborx", ".bin")
 _OF_KINDS = "Points: a snapshot (.hdf5), .parquet, .csv, .npy, .zarr, .arborx, .root ..."
-_FILES = "snapshots (HDF5 of Gadget, AREPO, EAGLE, SWIFT), Parquet, CSV, HDF5, NumPy, zarr, ArborX, ROOT"
 
-DBSCAN = f"""
-Reads
-  FILE           {_FILES}
-  x, y, z        position, in any unit: that of the first is that of --eps and --boxsize, and others are converted to it
-
-Writes
-  -o             the points in their order, all columns of FILE, and label (noise -1), is_core
-  --table        a row for each cluster (label): size, x, y, z with _rms, _min, _max, and rms; in a box as of fof
-
-Examples
+DBSCAN = """
   # a periodic box, ten neighbours
   daskclust dbscan snapshot.hdf5 --eps 0.2 --min-samples 10 --boxsize 100 -o labels.parquet
   # your own names of columns, in two dimensions
   daskclust dbscan places.csv --eps 5 --columns lon=x,lat=y --coordinates x,y
 """
 
-FOF = f"""
-Reads
-  FILE           {_FILES}
-  x, y, z        position, in any unit, Mpc/h usually: that of x is that of --linking-length and --boxsize
-  vx, mass ...   optional: velocities, km/s usually; mass in any unit, without which each particle has 1
-
-Writes
-  -o             the particles in their order, all columns of FILE, and label: the halo, from 0; none -1
-  --table        a row for each halo (label): size, mass, centre x, y, z, velocity vx, vy, vz, dispersion sigma_v, radii
-                 r_rms, r_max, angular momentum by mass jx, jy, jz, ratios of axes b_to_a, c_to_a
-
-Examples
+FOF = """
   # a catalogue of halos
   daskclust fof snapshot.hdf5 --b 0.2 --min-members 20 --table halos.parquet
   # particles with their halos, stars alone

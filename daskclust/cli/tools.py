@@ -38,13 +38,6 @@ _COLUMNS |= {"x": ".1f", "y": ".1f", "z": ".1f", "rms": ".2f"}
 System = Literal["clue", "events", "fof", "dbscan", "hca"]
 
 EXPLORE = """
-Reads
-  FILE               as the command of --system does, which says what columns and units there are
-
-Writes
-  standard output    the address of the page; its buttons give the table of clusters and Python lines
-
-Examples
   # a file of your own, with units
   daskclust explore my.csv --system clue --columns px=x,py=y,E=energy --units x=mm,y=mm
   # on another machine, behind ssh -L 5006:localhost:5006 of this one; the port of this one may be another
@@ -54,10 +47,6 @@ Examples
 """
 
 DEMO = """
-Writes
-  -o           SYSTEM.html, a page with pictures, and SYSTEM.parquet, the points that were made; needs the extra app
-
-Examples
   # make an event of a calorimeter, cluster it, show it
   daskclust demo
   # halos of a simulation, in a folder of your own, on four workers
@@ -65,7 +54,6 @@ Examples
 """
 
 INFO = """
-Examples
   # what a report of an error should have
   daskclust info
   # the version of one package, for a script
@@ -73,7 +61,6 @@ Examples
 """
 
 HELP = """
-Examples
   # the manual of a command
   daskclust help clue
   # that of the program: exit codes, variables of the environment
@@ -81,11 +68,6 @@ Examples
 """
 
 WARM = """
-Writes
-  compiled kernels    beside the package or, where that cannot be written, in the user's folder; NUMBA_CACHE_DIR names
-                      another
-
-Examples
   # all systems, on all cores: after an installation, or in the making of an image
   daskclust warm
   # two of them, on four cores

@@ -1,7 +1,8 @@
 """Data sets to try things on: seeded generators, and public sample files.
 
 Every generator gives the same data for the same ``rng`` and a variable ``truth`` with the true cluster of each hit
-(particles of a box of the universe: ``halo``; cells: ``population`` or ``apriori``).
+(particles of a box of the universe: ``halo``; cells: ``population`` or ``apriori``). Its arguments are in ``attrs``. An
+argument out of range is a ValueError, one that is no number a TypeError.
 """
 
 from __future__ import annotations

@@ -43,11 +43,6 @@ def calorimeter(
         (int32), ``energy`` (all 1, float32), ``truth`` (int64, different on every layer, -1 noise). The arguments
         are in ``attrs``.
 
-    Raises
-    ------
-    ValueError, TypeError
-        For arguments outside of the ranges above, and what is no number.
-
     Notes
     -----
     Centres are uniform in the square less 10 cm (at most a quarter of its side) at each border, noise less 20 cm, as in
@@ -120,11 +115,6 @@ def hgcal_event(
         Along ``hit``, by layer and cell, about 50000 hits by default: ``x``, ``y``, ``z`` (cm), ``energy`` (GeV),
         ``eta``, ``phi`` (rad) of the cell's centre, all float32; ``layer`` (int32, 0 first); ``truth`` (int64): the
         shower that gave the cell most of its energy, -1 where noise did. The arguments are in ``attrs``.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For arguments outside of the ranges above, and what is no number.
 
     Notes
     -----

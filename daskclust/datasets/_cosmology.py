@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import partial
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from ._arguments import RNG, Float, Int, given
-from ._indexed import Bits, Order, Steps, clusters, directions, draw, make_columns, normals, uniforms
+from ._indexed import Bits, Order, clusters, directions, draw, make_blocks, normals, uniforms
 
 _OMEGA_M = 0.3
 _CRITICAL = 2.775366e11  # density, in Msun/h (Mpc/h)**-3
@@ -18,9 +19,7 @@ _GRAVITY = 4.30091e-9  # Mpc (km/s)**2 / Msun
 _OVERDENSITY = 200.0
 _BULK = 200.0  # km/s along each axis
 _HALOS_PER_FILAMENT = 2000
-_POSITIONS = ("x", "y", "z")
-_VELOCITIES = ("vx", "vy", "vz")
-_UNITS = {**dict.fromkeys(_POSITIONS, "Mpc/h"), **dict.fromkeys(_VELOCITIES, "km/s"), "mass": "Msun/h", "halo": "1"}
+_UNITS = {**dict.fromkeys("xyz", "Mpc/h"), **dict.fromkeys(("vx", "vy", "vz"), "km/s"), "mass": "Msun/h", "halo": "1"}
 
 
 class _Table(NamedTuple):
@@ -84,11 +83,6 @@ def cosmology_box(
         ``mass`` (Msun/h), all float32, and ``halo`` (int64, numbered from 0, background -1). ``attrs`` have
         ``boxsize``, ``omega_m`` and the arguments.
 
-    Raises
-    ------
-    ValueError, TypeError
-        For arguments outside of the ranges above, and what is no number.
-
     Notes
     -----
     A halo of N particles has the radius R in which its mean density is 200 times that of the box, and an NFW profile
@@ -118,15 +112,11 @@ def cosmology_box(
     particle_mass = _OMEGA_M * _CRITICAL * separation**3
     power_law = (slope, int(smallest), max(100.0, largest * n, smallest))
     table = partial(_table, order, side, particle_mass, power_law, filaments, concentration)
-    steps: Steps = {
-        _POSITIONS: (_positions, np.float32),
-        _VELOCITIES: (_velocities, np.float32),
-        ("mass",): (_masses, np.float32),
-        ("halo",): (clusters, np.int64),
-    }
-    columns = make_columns(table, steps, int(n), chunks, "daskclust-datasets-cosmology")
-    attrs |= {"boxsize": side, "boxsize_units": _UNITS["x"], "omega_m": _OMEGA_M}
-    return xr.Dataset({name: ("particle", v, {"units": _UNITS[name]}) for name, v in columns.items()}, attrs=attrs)
+    of = {_positions: (3, np.float32), _velocities: (3, np.float32), _masses: (1, np.float32), clusters: (1, np.int64)}
+    columns = itertools.chain(*make_blocks(table, of, int(n), chunks, "daskclust-datasets-cosmology"))
+    attrs |= {"boxsize": side, "boxsize_units": "Mpc/h", "omega_m": _OMEGA_M}
+    variables = {name: ("particle", v, {"units": _UNITS[name]}) for name, v in zip(_UNITS, columns, strict=True)}
+    return xr.Dataset(variables, attrs=attrs)
 
 
 def _table(

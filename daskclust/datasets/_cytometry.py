@@ -10,7 +10,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from ._arguments import RNG, Float, Int, at_least_1, count, fraction, given
-from ._indexed import Bits, Order, Steps, clusters, draw, make_columns, normals, uniforms
+from ._indexed import Bits, Order, as_rows, clusters, draw, make_blocks, normals, uniforms
 
 _NOISE_RANGE = (-1.0, 7.0)  # of all channels after arcsinh
 
@@ -56,11 +56,6 @@ def cytometry(
     xarray.Dataset
         ``X`` (cell, channel), float32, without a unit; ``population`` (cell), int64, numbered from 0 by size, noise -1.
         Channels are ``marker_1``, ``marker_2`` ... The arguments are in ``attrs``.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For arguments outside of the ranges above, and what is no number.
 
     Notes
     -----
@@ -114,11 +109,6 @@ def apriori_gaussians(
     xarray.Dataset
         ``X`` (cell, channel), float32, and ``apriori`` (cell), int64, from 0. The arguments are in ``attrs``.
 
-    Raises
-    ------
-    ValueError, TypeError
-        For arguments outside of the ranges above, and what is no number.
-
     Notes
     -----
     The defaults have the sizes of the data set "apriori 1M" of the thesis; ``size=2000`` makes "apriori 2M". Clusters
@@ -144,18 +134,11 @@ def apriori_gaussians(
 
 def _dataset(table: Any, n: int, d: int, chunks: int | None, truth: str, attrs: dict[str, Any]) -> xr.Dataset:
     """Return the data set of cells that a table gives."""
-    names = tuple(f"marker_{k + 1}" for k in range(d))
-    steps: Steps = {names: (_positions, np.float32), (truth,): (clusters, np.int64)}
-    columns = make_columns(table, steps, n, chunks, "daskclust-datasets-cytometry")
-    if chunks is None:
-        X = np.stack([columns[name] for name in names], axis=1)
-    else:
-        import dask.array as da
-
-        X = da.stack([columns[name] for name in names], axis=1).rechunk({1: -1})
+    of = {_positions: (d, np.float32), clusters: (1, np.int64)}
+    X, (number,) = make_blocks(table, of, n, chunks, "daskclust-datasets-cytometry")
     return xr.Dataset(
-        {"X": (("cell", "channel"), X, {"units": "1"}), truth: ("cell", columns[truth], {"units": "1"})},
-        coords={"channel": list(names)},
+        {"X": (("cell", "channel"), as_rows(X), {"units": "1"}), truth: ("cell", number, {"units": "1"})},
+        coords={"channel": [f"marker_{k + 1}" for k in range(d)]},
         attrs=attrs,
     )
 

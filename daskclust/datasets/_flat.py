@@ -36,11 +36,6 @@ def moons(
         Along ``hit``, noise last: ``x``, ``y`` (cm, float32), ``layer`` (all 0, int32), ``energy`` (all 1, float32),
         ``truth`` (int64: 0, 1, noise -1).
 
-    Raises
-    ------
-    ValueError, TypeError
-        For arguments outside of the ranges above, and what is no number.
-
     Examples
     --------
     >>> sorted(set(moons(100, rng=0)["truth"].values.tolist()))
@@ -77,11 +72,6 @@ def circles(
     -------
     xarray.Dataset
         As of `moons`; ``truth`` is 0 on the large circle and 1 on the small one.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For arguments outside of the ranges above, and what is no number.
 
     Examples
     --------
@@ -120,11 +110,6 @@ def anisotropic_blobs(
     -------
     xarray.Dataset
         As of `moons`; ``truth`` is 0 to ``n_clusters - 1``.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For arguments outside of the ranges above, and what is no number.
 
     Notes
     -----

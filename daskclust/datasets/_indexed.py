@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskclust.core.data.checks import check_whole
+from daskclust.core.device.arrays import is_dask
 from daskclust.core.merge.labels import NOISE
 from daskclust.core.space.partition import block_sizes
 
@@ -18,8 +19,8 @@ Bits = npt.NDArray[np.uint64]
 Columns = npt.NDArray[Any]
 Step = Callable[[Any, Bits], Columns]
 """Makes columns of shape (number of columns, m) from a table and the numbers of m points."""
-Steps = Mapping[tuple[str, ...], tuple[Step, npt.DTypeLike]]
-"""By the names of columns that are made together: what makes them, and their type."""
+Steps = Mapping[Step, tuple[int, npt.DTypeLike]]
+"""Of each step the number of columns that it makes, and their type."""
 
 # Points that are made at a time in memory: they and what is computed from them fit a cache better than all.
 _BLOCK = 1 << 16
@@ -118,13 +119,12 @@ def _permuted(keys: Bits, index: Bits, half: np.uint64) -> Bits:
     return (left << half) | right
 
 
-def make_columns(table: Callable[[], Any], steps: Steps, n: int, chunks: int | None, name: str) -> dict[str, Any]:
-    """Return the columns of n points, in memory or in blocks of `chunks` points that dask makes."""
-    likes = {names: np.empty((len(names), 0), dtype) for names, (_, dtype) in steps.items()}
+def make_blocks(table: Callable[[], Any], steps: Steps, n: int, chunks: int | None, name: str) -> list[Any]:
+    """Return what each step makes of n points, shape (rows, n), in memory or by dask in blocks of `chunks` points."""
+    likes = {step: np.empty((rows, 0), dtype) for step, (rows, dtype) in steps.items()}
     if chunks is None:
         made = table()
-        arrays = {names: _filled(step, made, 0, n, likes[names]) for names, (step, _) in steps.items()}
-        return {name: column for names, array in arrays.items() for name, column in zip(names, array, strict=True)}
+        return [_filled(step, made, 0, n, like) for step, like in likes.items()]
     check_whole("chunks", chunks, 1)
     import dask
     import dask.array as da
@@ -132,15 +132,18 @@ def make_columns(table: Callable[[], Any], steps: Steps, n: int, chunks: int | N
 
     token = tokenize(table, n, chunks)
     lazy_table = dask.delayed(table)(dask_key_name=f"{name}-table-{token}")
-    columns: dict[str, Any] = {}
-    for names, (step, _) in steps.items():
-        like = likes[names]
-        array = da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
-            _block, step=step, like=like, table=lazy_table, chunks=((len(names),), block_sizes(n, chunks)),
-            dtype=like.dtype, meta=like[:0], name=f"{name}-{'-'.join(names)}-{token}",
-        )  # fmt: skip
-        columns.update({key: array[k] for k, key in enumerate(names)})
-    return columns
+    return [
+        da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
+            _block, step=step, like=like, table=lazy_table, chunks=((len(like),), block_sizes(n, chunks)),
+            dtype=like.dtype, meta=like[:0], name=f"{name}-{step.__name__.strip('_')}-{token}",
+        )
+        for step, like in likes.items()
+    ]  # fmt: skip
+
+
+def as_rows(block: Any) -> Any:
+    """Return a block (rows, n) as an array (n, rows), a point in a row."""
+    return block.T.map_blocks(np.ascontiguousarray) if is_dask(block) else np.ascontiguousarray(block.T)
 
 
 def _filled(step: Step, table: Any, start: int, stop: int, like: Columns) -> Columns:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from daskclust.core.data.checks import check_positive
 from daskclust.core.merge.labels import NOISE
 
 from ._arguments import RNG, Float, Int, given
-from ._indexed import Bits, Order, Steps, clusters, directions, draw, make_columns, uniforms
+from ._indexed import Bits, Order, as_rows, clusters, directions, draw, make_blocks, uniforms
 
 Density = Literal["similar", "varying"]
 _AXES = ("x", "y", "z")
@@ -75,11 +75,6 @@ def seed_spreader(
         dimension ``axis``; float32, without a unit. ``truth`` (int64): the walk, noise -1. The arguments are in
         ``attrs``.
 
-    Raises
-    ------
-    ValueError, TypeError
-        For arguments outside of the ranges above, and what is no number.
-
     Notes
     -----
     Walks may cross, and in more than four dimensions steps are longer than balls are wide: ``truth`` is how points
@@ -102,18 +97,11 @@ def seed_spreader(
         raise ValueError(f"density must be one of {', '.join(get_args(Density))}, got {density!r}")
     order = draw(rng, n, noise, shuffle, 1 + d + d % 2)
     table = partial(_table, order, int(d), n_clusters, vicinity, int(per_spot), size, density == "varying")
-    axes = _AXES[:d] if d <= len(_AXES) else tuple(f"X{k}" for k in range(d))
-    steps: Steps = {axes: (_positions, np.float32), ("truth",): (_walks, np.int64)}
-    columns = make_columns(table, steps, int(n), chunks, "daskclust-datasets-spreader")
-    ds = xr.Dataset({name: ("particle", v) for name, v in columns.items()}, attrs=attrs)
-    ds["truth"].attrs["units"] = "1"
-    return ds if d <= len(_AXES) else _with_matrix(ds, axes)
-
-
-def _with_matrix(ds: xr.Dataset, axes: tuple[str, ...]) -> xr.Dataset:
-    """Return the data set with all coordinates in one variable."""
-    X = ds[list(axes)].to_dataarray("axis").transpose("particle", "axis").drop_vars("axis")
-    return xr.Dataset({"X": X.chunk(axis=-1) if X.chunks else X, "truth": ds["truth"]}, attrs=ds.attrs)
+    of = {_positions: (int(d), np.float32), _walks: (1, np.int64)}
+    X, (truth,) = make_blocks(table, of, int(n), chunks, "daskclust-datasets-spreader")
+    columns: dict[str, Any] = {name: ("particle", values) for name, values in zip(_AXES, X, strict=False)}
+    columns = columns if d <= len(_AXES) else {"X": (("particle", "axis"), as_rows(X))}
+    return xr.Dataset(columns | {"truth": ("particle", truth, {"units": "1"})}, attrs=attrs)
 
 
 def _table(

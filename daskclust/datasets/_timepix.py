@@ -90,11 +90,6 @@ def timepix(
         1.5625), ``tot`` (ns, float32, multiples of 25), ``chip`` (uint8), ``truth`` (int64): the particle, numbered
         from 0 in the order of first hits. The arguments are in ``attrs``.
 
-    Raises
-    ------
-    ValueError, TypeError
-        For arguments outside of the ranges above, and what is no number.
-
     Notes
     -----
     Cluster sizes have about the means and standard deviations of the paper's figure 3: gamma 2.46 and 2.15, pions 7.2

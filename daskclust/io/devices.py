@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -48,12 +48,17 @@ def to_device(ds: xr.Dataset, device: Literal["cpu", "cuda"]) -> xr.Dataset:
         raise TypeError(f"ds must be an xarray.Dataset, got {type(ds).__name__}; cupy.asarray takes arrays")
     if device not in ("cpu", "cuda"):
         raise ValueError(f'device must be "cpu" or "cuda", got {device!r}')
-    move = _to_gpu if device == "cuda" else _to_host
-    moved = {
-        name: variable.copy(data=_moved(variable.data, move))
-        for name, variable in ds.variables.items()
-        if variable.dtype.kind in _NUMBERS and name not in ds.xindexes
-    }
+    move = _to_gpu if device == "cuda" else to_host
+    moved = {}
+    for name, variable in ds.variables.items():
+        if variable.dtype.kind in _NUMBERS and name not in ds.xindexes:
+            data = variable.data
+            if not is_dask(data):
+                data = move(data)
+            elif is_cuda(before := meta_of(data)) != is_cuda(meta := move(before)):
+                token = f"daskclust-io-to-{'gpu' if move is _to_gpu else 'host'}"
+                data = data.map_blocks(move, dtype=meta.dtype, meta=meta, token=token)
+            moved[name] = variable.copy(data=data)
     coords = {name: variable for name, variable in moved.items() if name in ds.coords}
     return ds.assign({name: moved[name] for name in moved if name not in coords}).assign_coords(coords)
 
@@ -68,19 +73,5 @@ def check_on_host(step: str, arrays: Mapping[str, Any]) -> None:
             )
 
 
-def _moved(data: Any, move: Callable[[Any], Any]) -> Any:
-    if not is_dask(data):
-        return move(data)
-    before = meta_of(data)
-    meta = move(before)
-    if is_cuda(meta) == is_cuda(before):
-        return data
-    return data.map_blocks(move, dtype=meta.dtype, meta=meta, token=f"daskclust-io{move.__name__.replace('_', '-')}")
-
-
 def _to_gpu(values: Any) -> Any:
     return values if is_cuda(values) else cupy_module().asarray(native(np.asarray(values)))
-
-
-def _to_host(values: Any) -> Any:
-    return to_host(values)

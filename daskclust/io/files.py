@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import errno
+import functools
 import importlib
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
+from typing import Any, TypeVar, cast
 
 from daskclust.core.data.quote import short
+
+Reader = TypeVar("Reader", bound=Callable[..., Any])
 
 TEXT, PARQUET, HDF5 = (".csv", ".tsv", ".txt"), (".parquet", ".pq"), (".hdf5", ".h5")
 """Extensions of tables, by format."""
@@ -31,10 +35,6 @@ def check_file(path: str, instead: str = "give one file") -> os.stat_result:
                 f"{path} is a symbolic link to {os.readlink(path)}, which is not there; correct the link"
             ) from None
         raise FileNotFoundError(f"no such file: {path}") from None
-    except OSError as error:
-        if error.errno != errno.ELOOP:
-            raise
-        raise looped(path) from None
     kind = KINDS.get(stat.S_IFMT(state.st_mode))
     if stat.S_ISDIR(state.st_mode):
         raise IsADirectoryError(f"{path} is a directory; {instead}")
@@ -43,11 +43,6 @@ def check_file(path: str, instead: str = "give one file") -> os.stat_result:
     if state.st_size == 0:
         raise ValueError(f"{path} is empty (0 bytes)")
     return state
-
-
-def looped(path: str | os.PathLike[str]) -> OSError:
-    """Return the error for links that lead to each other."""
-    return OSError(f"{path} is in a loop of symbolic links; give the path of the file itself")
 
 
 def is_parts(path: str) -> bool:
@@ -75,7 +70,8 @@ def import_library(name: str, what: str) -> ModuleType:
 def reading(path: str, kind: str, part: str = "") -> Iterator[None]:
     """Turn what a library raises for a damaged file, of almost any class, into a ValueError that names the file.
 
-    `part` is what is read of a file whose head is right, such as a row group: it must be damaged if it cannot be.
+    What names it already stays as it is. `part` is what is read of a file whose head is right, such as a row group: it
+    must be damaged if it cannot be.
     """
     try:
         yield
@@ -86,9 +82,26 @@ def reading(path: str, kind: str, part: str = "") -> Iterator[None]:
     except (PermissionError, ImportError):
         raise
     except Exception as error:
+        is_told = path in str(error) or os.path.abspath(path) in str(error)
+        if is_told and type(error) in (ValueError, MemoryError, IsADirectoryError):
+            raise
         said = short(" ".join(str(error).split()).rstrip("."), 1000)
         if isinstance(error, MemoryError):  # libraries ask for as much as a header says, right or wrong
             said = f"it asks for more memory than there is ({said}): it is damaged, or too large without chunks="
         elif part:
             said = f"{part}: {said}; it is damaged: copy or write the file again"
         raise ValueError(f"{path} cannot be read as a {kind} file: {said}") from error
+
+
+def reads(kind: str) -> Callable[[Reader], Reader]:
+    """Let a function whose first argument is the path of a file of some kind raise what `reading` makes of errors."""
+
+    def decorated(function: Reader) -> Reader:
+        @functools.wraps(function)
+        def read(path: str, *args: Any, **options: Any) -> Any:
+            with reading(path, kind):
+                return function(path, *args, **options)
+
+        return cast(Reader, read)
+
+    return decorated

@@ -20,7 +20,7 @@ from daskclust.io.blocks import Block, blocks_of, column_dtypes, in_memory, nati
 from daskclust.io.files import HDF5, PARQUET, TEXT, check_file, is_parts, known_suffix
 from daskclust.io.replacing import replacing
 from daskclust.io.rows import rows_of_chunk
-from daskclust.io.schema import Columns, Naming, Needs, Table, check_units, to_dataset
+from daskclust.io.schema import Columns, Naming, Needs, check_units, to_dataset
 from daskclust.io.tables.binary import read_npy, read_npz
 from daskclust.io.tables.hdf5 import read_hdf5, write_hdf5
 from daskclust.io.tables.parquet import RowGroups, by_event
@@ -126,7 +126,16 @@ def read_hits(
         check_file(name)
     suffix, units = known_suffix(name, _READABLE), units or {}
     naming = Naming(None if field is None else FIELDS[field], columns, name, needs=needs or {})
-    table = _read(name, part, suffix, naming, chunks)
+    if suffix in PARQUET:
+        table = read_parquet(name, naming, chunks)
+    elif suffix in HDF5:
+        table = read_hdf5(name, part, naming, chunks)
+    elif suffix in TEXT:
+        table = read_text(name, naming)
+    elif suffix == ".root":
+        table = read_root(name, part, replace(naming, needs={}))  # lists give event, which is no branch
+    else:
+        table = (read_npy if suffix == ".npy" else read_npz)(name, naming)
     known, attrs = table.naming.known, {**table.attrs, **table.naming.told}
     if known is TIMEPIX:
         attrs["layout"] = layout or attrs.get("layout", "chips")
@@ -136,37 +145,16 @@ def read_hits(
     if "x" in units:
         attrs.pop(BOX, None)
     ds = to_dataset(table.columns, field=known.name, units={**table.units, **units}, source=path, attrs=attrs)
-    if known is TIMEPIX and chunks is None:
-        _check_layout(ds)
+    if known is TIMEPIX and chunks is None and ds.attrs["layout"] == "chips" and ds.sizes["hit"]:
+        axis = max("xy", key=lambda axis: int(ds[axis].max()))
+        if ds[axis].max() >= PIXELS:
+            raise ValueError(
+                f"{axis} of {name} reaches {int(ds[axis].max())}, but a chip has pixels 0 to {PIXELS - 1}; "
+                "where coordinates are common to several chips, give layout='quad'"
+            )
     if chunks is None or suffix in _LAZY:
         return ds
     return ds.chunk({known.dim: int(chunks)}, name_prefix="daskclust-io-")
-
-
-def _read(name: str, part: str | None, suffix: str, naming: Naming, chunks: int | None) -> Table:
-    """Read a file of a known format."""
-    if suffix in PARQUET:
-        return read_parquet(name, naming, chunks)
-    if suffix in HDF5:
-        return read_hdf5(name, part, naming, chunks)
-    if suffix in TEXT:
-        return read_text(name, naming)
-    if suffix == ".root":
-        return read_root(name, part, replace(naming, needs={}))  # lists give event, which is no branch
-    return (read_npy if suffix == ".npy" else read_npz)(name, naming)
-
-
-def _check_layout(ds: xr.Dataset) -> None:
-    """Refuse pixels that no chip has where coordinates are said to be those of chips."""
-    if ds.attrs["layout"] != "chips":
-        return
-    for axis in ("x", "y"):
-        largest = int(ds[axis].max()) if ds.sizes["hit"] else 0
-        if largest >= PIXELS:
-            raise ValueError(
-                f"{axis} of {ds.attrs['source']} reaches {largest}, but a chip has pixels 0 to {PIXELS - 1}; "
-                "where coordinates are common to several chips, give layout='quad'"
-            )
 
 
 def _split_part(path: str) -> tuple[str, str | None]:

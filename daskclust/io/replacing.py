@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from daskclust.core.data.quote import quoted
-from daskclust.io.files import KINDS, PARQUET, looped
+from daskclust.io.files import KINDS, PARQUET
 
 _PARTS = re.compile(r"zarr\.json|[^/]+/(zarr\.json|c/\d+)|part-\d{6,}\.parquet")
 """What there is in folders that outputs are: stores, and Parquet files."""
@@ -117,7 +117,7 @@ def place_of(target: Path) -> tuple[Path, int | None]:
     """Return where an output goes, which is where a link leads, and the permissions of what is there."""
     place = Path(os.path.realpath(target))
     if place.is_symlink():
-        raise looped(target)
+        raise OSError(f"{target} is in a loop of symbolic links; give the path of the file itself")
     try:
         state = os.stat(place)
     except FileNotFoundError:

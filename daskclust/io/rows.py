@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from daskclust.core.device.arrays import is_dask
 from daskclust.core.space.partition import block_sizes
+from daskclust.io.files import reading
 
 MOST_ROWS = 2**62  # of a chunk: more are all rows, too
 
@@ -64,53 +65,54 @@ def check_hits_per_chunk(value: Any, name: str = "chunks", also: str = "", point
     return min(int(value), MOST_ROWS)
 
 
+class Stored(NamedTuple):
+    """An array of a file, or of several one after the other, that is read by rows; of shape (n,) or (n, columns)."""
+
+    read: ReadRows
+    files: tuple[str, ...]  # absolute paths, or folders
+    kind: str  # of the files, for messages
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]  # in which it is read
+    own: int | None = None  # rows of a chunk of the file
+    units: str | None = None
+    what: str = ""  # which array of the file, for messages
+
+    def array(self, chunks: Rows, order: Any = "C") -> Any:
+        """Return the array, in memory in an order of NumPy's, or lazy with `chunks` rows in each block."""
+        if chunks is not None:
+            return self._lazy(chunks)
+        out, step = np.empty(self.shape, self.dtype, order), max(1, _AT_ONCE // max(1, math.prod(self.shape[1:])))
+        for start in range(0, self.shape[0], step):
+            stop = min(start + step, self.shape[0])
+            out[start:stop] = _checked_rows(self, start, stop)
+        return out
+
+    def columns(self, chunks: Rows) -> list[Any]:
+        """Return the columns of the array, each contiguous in memory, or lazy."""
+        array = self.array(chunks, "F")
+        return [array] if len(self.shape) == 1 else [array[:, k] for k in range(self.shape[1])]
+
+    def _lazy(self, chunks: int | tuple[int, ...]) -> Any:
+        import dask.array as da
+        from dask.base import tokenize
+
+        sizes = chunks if isinstance(chunks, tuple) else block_sizes(self.shape[0], int(chunks))
+        # The time of writing is in the name, so that a file written anew is not taken from a cluster's memory.
+        token = tokenize(self.read, [(file, *_state(file)) for file in self.files], self.shape, self.dtype, sizes)
+        return da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
+            _read_block,
+            stored=self,
+            chunks=(sizes, *((length,) for length in self.shape[1:])),
+            dtype=self.dtype,
+            meta=np.empty((0,) * len(self.shape), self.dtype),
+            name=f"daskclust-io-read-{token}",
+        )
+
+
 def fixed_rows(path: str, value: str, width: int, begin: int, start: int, stop: int) -> npt.NDArray[Any]:
     """Return rows start to stop of a file that has `width` numbers in each, one row after the other from a byte on."""
     row = np.dtype((value, (width,)))
-    found = np.fromfile(path, row, stop - start, offset=begin + start * row.itemsize)
-    return found.astype(found.dtype.newbyteorder("="), copy=False)
-
-
-def rows_in(
-    read: ReadRows, files: Iterable[str], shape: tuple[int, ...], dtype: Any, chunks: Rows, order: Any = "C"
-) -> Any:
-    """Return rows of files as an array: in memory, in an order of NumPy's, or lazy with `chunks` rows in each block."""
-    if chunks is not None:
-        return lazy_rows(read, files, shape, dtype, chunks)
-    files = list(files)
-    out, step = np.empty(shape, dtype, order), max(1, _AT_ONCE // max(1, math.prod(shape[1:])))
-    for start in range(0, shape[0], step):
-        stop = min(start + step, shape[0])
-        out[start:stop] = _checked_rows(read, files, start, stop, shape[1:])
-    return out
-
-
-def columns_in(read: ReadRows, files: Iterable[str], shape: tuple[int, ...], dtype: Any, chunks: Rows) -> list[Any]:
-    """Return rows of files as a list of columns, each contiguous in memory, or lazy."""
-    array = rows_in(read, files, shape, dtype, chunks, "F")
-    return [array] if len(shape) == 1 else [array[:, k] for k in range(shape[1])]
-
-
-def lazy_rows(
-    read: ReadRows, files: Iterable[str], shape: tuple[int, ...], dtype: Any, chunks: int | tuple[int, ...]
-) -> Any:
-    """Return rows of files, or of folders that hold an array, as a dask array with `chunks` rows in each block."""
-    import dask.array as da
-    from dask.base import tokenize
-
-    files = list(files)
-    sizes = chunks if isinstance(chunks, tuple) else block_sizes(shape[0], int(chunks))
-    # The time of writing is in the name, so that a file written anew is not taken from a cluster's memory.
-    token = tokenize(read, [(file, *_state(file)) for file in files], shape, dtype, sizes)
-    return da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
-        _read_block,
-        read=read,
-        files=files,
-        chunks=(sizes, *((length,) for length in shape[1:])),
-        dtype=dtype,
-        meta=np.empty((0,) * len(shape), dtype),
-        name=f"daskclust-io-read-{token}",
-    )
+    return np.fromfile(path, row, stop - start, offset=begin + start * row.itemsize)
 
 
 def by_blocks(
@@ -149,18 +151,19 @@ def _state(path: str) -> tuple[int, ...]:
     return len(states), max((state.st_mtime_ns for state in states), default=0), sum(state.st_size for state in states)
 
 
-def _read_block(*, read: ReadRows, files: list[str], block_info: Mapping[Any, Any]) -> npt.NDArray[Any]:
+def _read_block(*, stored: Stored, block_info: Mapping[Any, Any]) -> npt.NDArray[Any]:
     """Read the rows of one block; dask tells which ones."""
-    (start, stop), *others = block_info[None]["array-location"]
-    return _checked_rows(read, files, start, stop, tuple(end - begin for begin, end in others))
+    return _checked_rows(stored, *block_info[None]["array-location"][0])
 
 
-def _checked_rows(read: ReadRows, files: list[str], start: int, stop: int, tail: tuple[int, ...]) -> npt.NDArray[Any]:
+def _checked_rows(stored: Stored, start: int, stop: int) -> npt.NDArray[Any]:
     """Read rows, and raise if their shape is not what it was."""
-    found = read(start, stop)
-    if found.shape != (stop - start, *tail):
+    files, shape = ", ".join(stored.files), (stop - start, *stored.shape[1:])
+    with reading(files, stored.kind, f"rows {start} to {stop - 1}{stored.what}, counted from 0"):
+        found = stored.read(start, stop)
+    if found.shape != shape:
         raise ValueError(
-            f"rows {start} to {stop - 1} of {', '.join(files)} have shape {found.shape}, expected "
-            f"{(stop - start, *tail)}: the file has changed since it was opened; open it again"
+            f"rows {start} to {stop - 1} of {files} have shape {found.shape}, expected {shape}: the file has changed "
+            "since it was opened; open it again"
         )
-    return found
+    return found.astype(stored.dtype, copy=False)

@@ -46,6 +46,7 @@ class Naming:
     source: str  # the file, for messages
     # Whether names are keys of the caller's own mapping: it is these that messages say to change, not columns=.
     is_mapping: bool = dataclass_field(default=False, kw_only=True)
+    is_flat: bool = dataclass_field(default=False, kw_only=True)  # whether lists and records are no columns
     needs: Needs = dataclass_field(default_factory=dict, kw_only=True)
     # Columns of other names by the variable that they are taken for, as `choose` finds them.
     taken: dict[str, str] = dataclass_field(default_factory=dict, kw_only=True, compare=False)
@@ -58,6 +59,10 @@ class Naming:
     def without(self, name: str) -> str:
         """Return how a column is left out, for messages."""
         return f"leave it out with columns={{{quoted(name)}: None}}"
+
+    def is_float(self, name: str) -> bool:
+        """Return whether a column has floats, whatever the file has, and NaN where there is nothing."""
+        return False
 
     @property
     def known(self) -> Field:

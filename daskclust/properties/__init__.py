@@ -190,4 +190,4 @@ def _units(
     if weight is not None:
         units[weight] = units["noise_weight"] = ds[weight].attrs.get("units")
     units["rms"] = next(iter(given.values()))
-    return {name: unit for name, unit in units.items() if unit is not None}
+    return units

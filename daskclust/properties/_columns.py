@@ -81,7 +81,7 @@ def table_of(columns: Mapping[str, Any], units: Mapping[str, Any]) -> xr.Dataset
     """Return columns as the table, with its noise."""
     noise = {n: v.item() for n, v in columns.items() if not v.ndim and not hasattr(v, "__dask_graph__")}
     variables = {
-        name: ("cluster" if column.ndim else (), column, {"units": units[name]} if name in units else {})
+        name: ("cluster" if column.ndim else (), column, {"units": units[name]} if units.get(name) is not None else {})
         for name, column in columns.items()
         if name not in noise
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from types import EllipsisType
 
@@ -13,7 +13,7 @@ import xarray as xr
 from daskclust.core.data.checks import check_positive
 from daskclust.core.data.inputs import box_in, box_sides, check_one_dimension, dataset_of
 from daskclust.core.data.units import BOX, common, converted
-from daskclust.core.device.arrays import device_of, keeping_device
+from daskclust.core.device.arrays import keeping_device
 
 from . import _lazy
 from ._columns import checked, checked_n_clusters, label_values, table_of, variable
@@ -141,24 +141,20 @@ def halo_table(
     arrays = checked({"labels": label_values(ds, labels), **arrays}, ds["x"].shape, {})
     arrays |= {role: converted(arrays[role], by) for role, by in ratios.items()}
     arrays, n_clusters = _lazy.counted(arrays, n_clusters)
-    if _lazy.is_lazy(arrays):
-        steps = Steps(
-            functools.partial(summarise, setting=setting),
-            functools.partial(merge, setting=setting),
-            functools.partial(finish, setting=setting),
-            zero=("size", "mass"),
-            noise="noise_mass",
-            again=(functools.partial(summarise_again, setting=setting), merge_again),
-        )
-        columns = _lazy.columns(arrays, steps, n_clusters)
-    else:
-        columns = measure(device_of(arrays["x"]), arrays, setting, n_clusters)
-    there = _there(len(axes), moving=bool(names), spinning=setting.gravity > 0)
-    mass_unit = "1" if mass is None else ds[mass].attrs.get("units")
-    found = group_columns(ds, ds["x"], arrays["labels"], len(columns["size"]), ())
-    table = table_of(
-        {name: columns[name] for name in there} | found, {**_units(units, mass_unit), **dict.fromkeys(found, "1")}
+    steps = Steps(
+        functools.partial(summarise, setting=setting),
+        functools.partial(merge, setting=setting),
+        functools.partial(finish, setting=setting),
+        zero=("size", "mass"),
+        noise="noise_mass",
+        again=(functools.partial(summarise_again, setting=setting), merge_again),
+        one_chunk=functools.partial(measure, setting=setting),
     )
+    columns = _lazy.columns(arrays, steps, n_clusters)
+    mass_unit = "1" if mass is None else ds[mass].attrs.get("units")
+    there = _columns_and_units(len(axes), units, mass_unit, moving=bool(names), spinning=setting.gravity > 0)
+    found = group_columns(ds, ds["x"], arrays["labels"], len(columns["size"]), ())
+    table = table_of({name: columns[name] for name in there} | found, {**there, **dict.fromkeys(found, "1")})
     told = {BOX: units["x"]} if "x" in units else {}
     return table.assign_attrs(boxsize=lengths, **told) if any(lengths) else table
 
@@ -200,25 +196,15 @@ def _gravity(G: float | None, axes: tuple[str, ...], names: tuple[str, ...]) -> 
     return check_positive("G", G)
 
 
-def _there(axes: int, *, moving: bool, spinning: bool) -> list[str]:
-    """Return the columns of the table."""
-    names = ["size", "mass", *_AXES[:axes]]
-    names += [*_VELOCITIES[:axes], "sigma_v"] if moving else []
-    names += ["r_rms", "r_max"]
-    names += {1: [], 2: ["jz"], 3: ["jx", "jy", "jz"]}[axes] if moving else []
-    names += ["spin"] if spinning else []
-    return [*names, *["b_to_a", "c_to_a"][: axes - 1], "noise_size", "noise_mass"]
-
-
-def _units(given: dict[str, str], mass: str | None) -> dict[str, str]:
-    """Return the units of columns by their names; `given` are those of positions and velocities."""
-    units = dict(given)
-    if "x" in units:
-        units |= dict.fromkeys(("r_rms", "r_max"), units["x"])
-    if "vx" in units:
-        units["sigma_v"] = units["vx"]
-    if "x" in units and "vx" in units:
-        units |= dict.fromkeys(("jx", "jy", "jz"), f"{units['x']} {units['vx']}")
-    if mass is not None:
-        units |= dict.fromkeys(("mass", "noise_mass"), mass)
-    return units | dict.fromkeys(("size", "spin", "b_to_a", "c_to_a", "noise_size"), "1")
+def _columns_and_units(
+    axes: int, units: Mapping[str, str], mass: str | None, *, moving: bool, spinning: bool
+) -> dict[str, str | None]:
+    """Return the columns of the table with their units, from those of positions, of velocities and of the mass."""
+    length, speed = units.get("x"), units.get("vx")
+    momentum = None if length is None or speed is None else f"{length} {speed}"
+    found: dict[str, str | None] = {"size": "1", "mass": mass, **dict.fromkeys(_AXES[:axes], length)}
+    found |= dict.fromkeys([*_VELOCITIES[:axes], "sigma_v"], speed) if moving else {}
+    found |= {"r_rms": length, "r_max": length}
+    found |= dict.fromkeys({1: [], 2: ["jz"], 3: ["jx", "jy", "jz"]}[axes], momentum) if moving else {}
+    found |= {"spin": "1"} if spinning else {}
+    return found | dict.fromkeys(["b_to_a", "c_to_a"][: axes - 1], "1") | {"noise_size": "1", "noise_mass": mass}

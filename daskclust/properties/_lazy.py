@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from daskclust.core.data.columns import for_kernels
-from daskclust.core.data.lazy import workers_client
+from daskclust.core.data.lazy import lazy_along, workers_client
+from daskclust.core.device.arrays import device_of, is_dask
 from daskclust.core.merge.labels import NOISE
 from daskclust.core.run.graph import Box
 
@@ -34,12 +35,14 @@ _FEW = 128
 
 def is_lazy(arrays: Mapping[str, Any]) -> bool:
     """Return whether any of the arrays is dask's."""
-    return any(hasattr(array, "__dask_graph__") for array in arrays.values())
+    return any(map(is_dask, arrays.values()))
 
 
 def columns(arrays: Mapping[str, Any], steps: Steps, rows: int | None) -> Mapping[str, Any]:
     """Return the columns of the table, of dask arrays lazy ones; `rows` of these must be known."""
     if not is_lazy(arrays):
+        if steps.one_chunk is not None:
+            return steps.one_chunk(device_of(arrays["x"]), arrays, n_clusters=rows)
         return finished(steps.summarise(arrays, 0), rows, len(arrays["labels"]), steps)
     # The types of the columns are those of a table of nothing.
     empty = {role: np.empty(0, array.dtype) for role, array in arrays.items()}
@@ -77,13 +80,8 @@ def mapped(step: str, function: Callable[..., Array], *arrays: Any, dtype: Any =
 
 def in_same_chunks(arrays: Sequence[Any]) -> list[Any]:
     """Return arrays, of which at least one is dask's, as dask arrays in the chunks of the first of these."""
-    import dask.array as da
-
-    chunks = next(array.chunks for array in arrays if hasattr(array, "__dask_graph__"))
-    return [
-        array.rechunk(chunks) if hasattr(array, "__dask_graph__") else da.from_array(array, chunks=chunks)  # type: ignore[no-untyped-call,unused-ignore]
-        for array in arrays
-    ]
+    sizes = next(array.chunks[0] for array in arrays if is_dask(array))
+    return [lazy_along(array, sizes) for array in arrays]
 
 
 def counted(arrays: dict[str, Any], rows: int | None) -> tuple[dict[str, Any], Any]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.data.columns import times
-from daskclust.core.device.arrays import HOST, device_of
+from daskclust.core.device.arrays import HOST
 from daskclust.core.device.threads import one_thread
 from daskclust.core.merge.labels import NOISE
 from daskclust.properties.kernels.chains import total_piece
@@ -76,15 +76,16 @@ def pixel_table(
     arrays = checked({"labels": label_values(ds, labels), **given}, ds["x"].shape, _KINDS)
     arrays, n_clusters = _lazy.counted(arrays, n_clusters)
     by = _WEIGHTS[weight]
-    if _lazy.is_lazy(arrays):
-        finish_all = functools.partial(finish, by=by, has=tuple(arrays))
-        steps = Steps(functools.partial(summarise, by=by), merge, finish_all, ("size", "tot", "energy"))
-        columns = _lazy.columns(arrays, steps, n_clusters)
-    else:
-        columns = tabulate(device_of(arrays["x"]), arrays, by, n_clusters)
+    steps = Steps(
+        functools.partial(summarise, by=by),
+        merge,
+        functools.partial(finish, by=by, has=tuple(arrays)),
+        zero=("size", "tot", "energy"),
+        one_chunk=functools.partial(tabulate, by=by),
+    )
+    columns = _lazy.columns(arrays, steps, n_clusters)
     columns = {**columns, **group_columns(ds, ds["x"], arrays["labels"], len(columns["size"]), columns)}
-    told = {name: ds[name].attrs["units"] for name in given if "units" in ds[name].attrs}
-    units = {name: told[source] for name, source in _SOURCES.items() if source in told}
+    units = {name: ds[source].attrs.get("units") for name, source in _SOURCES.items() if source in given}
     units |= {"size": "1", "seed": "1", "angle": "rad", "noise_size": "1", "event": "1", "layer": "1"}
     first = [name for name in ("size", "tot", "energy") if name in columns]
     return table_of({name: columns[name] for name in dict.fromkeys([*first, *columns])}, units)

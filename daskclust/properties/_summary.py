@@ -31,7 +31,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Steps:
-    """What makes one kind of table. Points in memory are one chunk."""
+    """What makes one kind of table: three functions. Points in memory are one chunk."""
 
     summarise: Callable[..., Summary]  # arrays of one chunk by role, number of its first point -> summary
     merge: Callable[[Groups, Columns], Columns]  # columns of several summaries, end to end -> those of each cluster
@@ -40,6 +40,7 @@ class Steps:
     noise: str = "noise_weight"  # name of the sum of the weights of noise
     # A second pass over the chunks: arrays, first point and what is known of the chunk's clusters -> summary; merge.
     again: tuple[Callable[..., Summary], Callable[[Groups, Columns], Columns]] | None = None
+    one_chunk: Callable[..., Columns] | None = None  # a faster way for arrays in memory, on a device
 
 
 def merged(parts: Sequence[Summary], merge: Callable[[Groups, Columns], Columns]) -> Summary:

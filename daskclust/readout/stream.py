@@ -18,9 +18,6 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from daskclust.core.data.checks import check_positive, check_whole
-from daskclust.core.data.columns import column, for_kernels, groups, integers, native, times
-from daskclust.core.data.inputs import columns_of
-from daskclust.core.data.units import HITS
 from daskclust.core.device.machine_code.compiling import Clock
 from daskclust.core.device.timesort import order_of_times
 from daskclust.core.merge.labels import NOISE, without_small
@@ -30,17 +27,24 @@ from daskclust.io.timepix.sources import Break
 from daskclust.io.timepix.tpx3.stream import WordReader
 from daskclust.io.timepix.tpx3.triggers import time_of_flight
 from daskclust.properties import cluster_table
+from daskclust.readout.columns import (
+    Columns,
+    checked,
+    concatenated,
+    count_hits,
+    dataset_of,
+    first_place,
+    named,
+    part_of,
+    without_places,
+)
 from daskclust.readout.gpu import cluster_in_lanes
 from daskclust.readout.prefetch import Prefetch
 
 _log = logging.getLogger(__name__)
 
-_COLUMNS = ("x", "y", "toa")
-_OPTIONAL = ("chip", "tot", "energy", "tof")
-_KINDS = {"x": integers, "y": integers, "chip": groups, "toa": times, "tot": native, "energy": native, "tof": native}
 _EMPTY = {"x": np.uint16, "y": np.uint16, "toa": np.float64, "tot": np.float32, "chip": np.uint8}
 _WINDOW, _LANES = 1 << 18, 2  # on a GPU: hits of a window, of which some make a round, and windows under way at once
-Columns = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -199,16 +203,16 @@ class EventStream:
             before = self.counters.clusters
             with self._timed("table"):
                 table, labels = self._table(found)
-            out = _without(found.hits | {"label": labels}, found.stays)
+            out = without_places(found.hits | {"label": labels}, found.stays)
             label = out.pop("label")
-            yield Batch(table, _dataset(out).assign(label=("hit", np.where(label < 0, label, label + before))))
+            yield Batch(table, dataset_of(out).assign(label=("hit", np.where(label < 0, label, label + before))))
 
     def _found(self) -> Iterator[_Round]:
         """Yield what each round completes, of a stream without hits one round without any."""
         held, empty = _Held(), {name: np.empty(0, dtype) for name, dtype in _EMPTY.items()}
         is_first = True
         error: Exception | None = None
-        prefetch = Prefetch(self._source, _count_hits)
+        prefetch = Prefetch(self._source, count_hits)
         for items, is_last in prefetch.rounds(self._buffer, self._latency):
             self.counters = replace(self.counters, waiting=prefetch.waiting)
             decoded: list[Columns] = []
@@ -239,7 +243,7 @@ class EventStream:
     # ------------------------------------------------------------------------------------------------------- one round
     def _round(self, held: _Held, fresh: list[Columns], is_last: bool) -> _Round | None:
         """Cluster what is in order, and return what is complete."""
-        hits = _concatenated([held.hits, *fresh])
+        hits = concatenated([held.hits, *fresh])
         if hits is None or len(hits["toa"]) == 0:
             return None
         toa = hits["toa"]
@@ -248,20 +252,20 @@ class EventStream:
         held.horizon = np.inf if is_last else held.latest - self._disorder
         self.complete_to = held.latest - self._disorder - self._plan.dt_max
         if (toa[1:] < toa[:-1]).any():
-            hits = _part(hits, order_of_times(toa))
+            hits = part_of(hits, order_of_times(toa))
         ready = int(np.searchsorted(hits["toa"], held.horizon))
         if ready == 0:
             held.hits = hits
             self._count(late_hits=late, backlog=held.n_hits)
             return None
-        labels = self._labels(_part(hits, slice(ready)))
+        labels = self._labels(part_of(hits, slice(ready)))
         closed, split = self._closed(hits["toa"][:ready], labels, held.horizon)
-        begin = _first(labels, closed)  # from here on some are of open clusters
+        begin = first_place(labels, closed)  # from here on some are of open clusters
         stays = begin + np.flatnonzero(labels[begin:] >= closed)
         labels[stays] = NOISE
-        held.hits = _concatenated([_part(hits, stays), _part(hits, slice(ready, None))])
+        held.hits = concatenated([part_of(hits, stays), part_of(hits, slice(ready, None))])
         self._count(late_hits=late, split_clusters=split, backlog=held.n_hits)
-        return _Round(_part(hits, slice(ready)), labels, stays, closed) if len(stays) < ready else None
+        return _Round(part_of(hits, slice(ready)), labels, stays, closed) if len(stays) < ready else None
 
     def _labels(self, hits: Columns) -> NDArray[np.int64]:
         names = ("toa", "x", "y", "chip") if self._chip and "chip" in hits else ("toa", "x", "y")
@@ -281,7 +285,7 @@ class EventStream:
             closed = int(labels[:recent].max(initial=-1)) + 1  # clusters whose first hit is recent are open
         else:
             closed = int(labels[recent:].min())
-        begin = _first(labels, closed)
+        begin = first_place(labels, closed)
         if len(toa) - begin > self._max_open:
             cut = len(np.unique(labels[recent:]))
             told = "%d hits wait for clusters that do not end: %d are cut; a noisy pixel? Mask it, or raise max_open"
@@ -299,7 +303,7 @@ class EventStream:
         if self._min_hits > 1:
             labels = without_small(labels, self._min_hits)
             noise, count = int(np.count_nonzero(labels < 0)) - len(stays), int(labels.max(initial=NOISE)) + 1
-        table = cluster_table(_dataset(hits), labels, n_clusters=count)
+        table = cluster_table(dataset_of(hits), labels, n_clusters=count)
         before = self.counters
         table = table.assign_coords(cluster=table["cluster"] + before.clusters)
         seed = table["seed"].values  # a place among all hits of the round: those that stay do not count
@@ -326,17 +330,7 @@ class EventStream:
             item = self.reader.close()
         elif isinstance(item, bytes | bytearray | memoryview):
             item = self.reader.feed(item)
-        if self._prepare is not None:
-            item = self._prepare(_dataset(columns_of(item, _COLUMNS, _OPTIONAL)))
-        columns = columns_of(item, _COLUMNS, _OPTIONAL)
-        columns = {name: for_kernels(name, column(name, values, _KINDS[name])) for name, values in columns.items()}
-        with np.errstate(invalid="ignore", over="ignore"):
-            total = columns["toa"].sum()  # finite where all are, mostly: one quick pass
-        if not np.isfinite(total):
-            bad = np.flatnonzero(~np.isfinite(columns["toa"]))
-            if len(bad):
-                raise ValueError(f"toa must be finite, got {columns['toa'][bad[0]]} in hit {bad[0]} of an item")
-        return columns
+        return checked(item if self._prepare is None else self._prepare(dataset_of(named(item))))
 
 
 class _Round(NamedTuple):
@@ -359,51 +353,3 @@ class _Held:
     @property
     def n_hits(self) -> int:
         return 0 if self.hits is None else len(self.hits["toa"])
-
-
-def _count_hits(item: Any) -> int:
-    """Return about how many hits an item has."""
-    if isinstance(item, bytes | bytearray | memoryview):
-        return len(item) // 8
-    if hasattr(item, "sizes"):
-        return max(item.sizes.values(), default=0)
-    return len(item["toa"] if isinstance(item, dict) else item)
-
-
-def _concatenated(parts: list[Columns | None]) -> Columns | None:
-    """Return the hits of all parts, with the columns of the first."""
-    given = [part for part in parts if part is not None]
-    if len(given) < 2:
-        return given[0] if given else None
-    for part in given[1:]:
-        if part.keys() != given[0].keys():
-            raise ValueError(
-                f"hits with the columns {sorted(part)} follow hits with {sorted(given[0])}; give all the same"
-            )
-    full = [part for part in given if len(part["toa"])] or given[:1]
-    if len(full) == 1:
-        return full[0]
-    return {name: np.concatenate([part[name] for part in full]) for name in given[0]}
-
-
-def _part(hits: Columns, places: Any) -> Columns:
-    return {name: values[places] for name, values in hits.items()}
-
-
-def _without(hits: Columns, places: NDArray[np.int64]) -> Columns:
-    """Return the hits at all other places; those before the first of them, which are most, are not looked at."""
-    first = int(places[0]) if len(places) else len(hits["toa"])
-    goes = np.ones(len(hits["toa"]) - first, np.bool_)
-    goes[places - first] = False
-    return {name: np.concatenate([values[:first], values[first:][goes]]) for name, values in hits.items()}
-
-
-def _first(labels: NDArray[np.int64], cluster: int) -> int:
-    """Return the place of a cluster's first hit, the number of hits where there is none."""
-    place = int(np.argmax(labels == cluster))
-    return place if labels[place] == cluster else len(labels)
-
-
-def _dataset(hits: Columns) -> xr.Dataset:
-    variables = {name: ("hit", values, {"units": HITS[name]}) for name, values in hits.items()}
-    return xr.Dataset(variables, attrs={"field": "timepix"})

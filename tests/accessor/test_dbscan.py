@@ -105,34 +105,21 @@ def test_b_is_a_fraction_of_the_mean_separation(box: xr.Dataset) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("method", "arguments", "message"),
     [
-        ({}, "give linking_length or b, and not both; got linking_length=None and b=None"),
-        ({"linking_length": 0.2, "b": 0.2}, "got linking_length=0.2 and b=0.2"),
-        ({"b": 0.2, "boxsize": None}, "b=0.2 is a fraction .* boxsize=None"),
-        ({"b": 0.2, "boxsize": (10.0, None, 10.0)}, "give boxsize=, the side of the box"),
-        ({"b": 0.2, "coordinates": ("x", "y", "vx")}, "x has the unit 'Mpc/h' and vx 'km/s'"),
-        ({"b": 0.2, "coordinates": ("vx", "vy")}, "fraction of the mean separation"),
-        ({"b": -0.2}, "b must be finite and positive, got -0.2"),
-        ({"b": 20.0}, r"linking length of at most half of the box, got b=20\.0: "),
-        ({"linking_length": -1.0}, "linking_length must be finite and positive"),
-        ({"linking_length": 0.2, "min_members": 0}, "min_members must be"),
-        ({"linking_length": 7.0}, "boxsize must be at least 2 linking_length"),
-        ({"linking_length": 0.2, "boxsize": (5.0, 5.0)}, "one for each of the 3 axes"),
+        ("fof", {}, "give linking_length or b, and not both; got linking_length=None and b=None"),
+        ("fof", {"b": 0.2, "boxsize": (10.0, None, 10.0)}, "needs a box that is closed along each axis"),
+        ("fof", {"b": 0.2, "coordinates": ("vx", "vy")}, "fraction of the mean separation"),
+        ("fof", {"b": -0.2}, "b must be finite and positive, got -0.2"),
+        ("fof", {"b": 20.0}, r"linking length of at most half of the box, got b=20\.0: "),
+        ("fof", {"linking_length": 0.2, "min_members": 0}, "min_members must be"),
+        ("fof", {"linking_length": 0.2, "boxsize": (5.0, 5.0)}, "one for each of the 3 axes"),
+        ("dbscan", {"eps": 0.2, "weight": "tau"}, "weight names the variable 'tau'"),
     ],
 )
-def test_what_is_wrong(box: xr.Dataset, arguments: dict[str, object], message: str) -> None:
+def test_what_is_wrong(box: xr.Dataset, method: str, arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        box.clust.fof(**arguments)
-
-
-def test_what_is_wrong_with_dbscan(box: xr.Dataset) -> None:
-    with pytest.raises(ValueError, match="eps must be finite and positive, got -1"):
-        box.clust.dbscan(-1.0)
-    with pytest.raises(ValueError, match="weight names the variable 'tau'"):
-        box.clust.dbscan(0.2, weight="tau")
-    with pytest.raises(ValueError, match=r"boxsize must be a length, or one for each of x, y, z, got \[1.0, 2.0\]"):
-        box.assign_attrs(boxsize=[1.0, 2.0]).clust.dbscan(0.2)
+        getattr(box.clust, method)(**arguments)
 
 
 # ----------------------------------------------------------------------------------------------------------------- dask

@@ -1,7 +1,10 @@
-"""The explorer in a real browser, as a user has it: open, move, drag, select, export."""
+"""The explorer in a real browser, as a user has it: open, move, drag, select, compare, export, wait."""
 
 from __future__ import annotations
 
+import itertools
+import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,10 +12,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
+from app import pictures
 from app.page import Page, opened, serving
-from cases.explorer import written
+from cases.explorer import DATA, written
+from sklearn.datasets import make_blobs
 
 from daskclust import datasets, io
+from daskclust.app.look import DARK, LIGHT, LOOKS, parts
 from daskclust.app.systems import SYSTEMS
 
 pytestmark = pytest.mark.browser
@@ -176,3 +183,205 @@ def test_another_system_and_other_axes(browser: Any, tmp_path: Path) -> None:
             **{name: page.value(name) for name in ("dc", "rhoc", "delta_c", "delta_o")}
         )
         assert page.counts() == counts(wanted)
+
+
+# -------------------------------------------------------------------------------------- suggestions, comparisons, files
+
+
+@pytest.fixture(scope="module")
+def blobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Return where ``daskclust explore`` serves four blobs."""
+    X, _ = make_blobs(1500, centers=4, random_state=0, cluster_std=0.5)
+    path = tmp_path_factory.mktemp("explorer") / "points.csv"
+    path.write_text("x,y\n" + "\n".join(f"{x!r},{y!r}" for x, y in X.tolist()) + "\n")
+    with serving(path, "--system", "clue") as found:
+        yield found
+
+
+@pytest.fixture
+def blob_page(browser: Any, blobs: str) -> Iterator[Page]:
+    with opened(browser, blobs) as tab:
+        yield tab
+
+
+def test_a_suggestion_is_used_and_compared_with_what_was_there(blob_page: Page) -> None:
+    before = blob_page.counts()[0]
+    blob_page.click("Keep as A")
+    blob_page.at_rest()
+    blob_page.click("Suggest parameters")
+    blob_page.until(lambda: "4 points stand out" in blob_page.page.locator(".suggestion").inner_text())
+    blob_page.page.get_by_role("button", name="Use", exact=True).click()
+    blob_page.until(lambda: blob_page.counts()[0] == 4)
+    told = blob_page.page.locator(".compared")
+    blob_page.until(lambda: f"clusters {before:,} → 4" in told.inner_text())
+    blob_page.click("Choose the points that moved")
+    blob_page.until(lambda: f"{blob_page.chosen():,} of 1,500 points moved" in told.inner_text())
+    blob_page.click("Forget A")
+    blob_page.at_rest()
+    blob_page.until(lambda: not told.count())
+
+
+def test_figures_and_a_notebook_are_downloaded(blob_page: Page, tmp_path: Path) -> None:
+    begins = {"SVG": b"<?xml", "PNG, 300 dpi": b"\x89PNG"}
+    for words, first in begins.items():
+        with blob_page.page.expect_download() as download:
+            blob_page.page.get_by_text(words, exact=True).click()
+        download.value.save_as(tmp_path / "figure")
+        assert (tmp_path / "figure").read_bytes().startswith(first)
+    with blob_page.page.expect_download() as download:
+        blob_page.page.get_by_text("Notebook", exact=True).click()
+    download.value.save_as(tmp_path / "explored.ipynb")
+    cells = json.loads((tmp_path / "explored.ipynb").read_text())["cells"]
+    names: dict[str, Any] = {}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            exec(cell["source"], names)
+    assert blob_page.counts()[0] == names["table"].sizes["cluster"]
+
+
+def test_a_comparison_is_begun_and_ended_many_times(blob_page: Page) -> None:
+    told = blob_page.page.locator(".compared")
+    for _ in range(4):
+        blob_page.click("Keep as A")
+        told.wait_for()
+        blob_page.click("Forget A")
+        blob_page.until(lambda: not told.count())
+    blob_page.at_rest()
+
+
+def test_a_dark_browser_has_a_dark_page_each_time(browser: Any, tmp_path: Path) -> None:
+    with serving(written("events", DATA["events"](), tmp_path)) as address:
+        for _ in range(4):
+            with opened(browser, address, "dark"):  # which waits for it
+                pass
+
+
+# ------------------------------------------------------------------------------------------------------------ long work
+
+
+_POINTS = 500_000  # where all pairs are within dc, it takes longer than what begins without a question
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Return where hits of one layer are served."""
+    x, y = np.random.default_rng(0).uniform(-250.0, 250.0, (2, _POINTS)).astype(np.float32)
+    ones = {"layer": ("hit", np.zeros(_POINTS, np.int32)), "energy": ("hit", np.ones(_POINTS, np.float32))}
+    ds = xr.Dataset({"x": ("hit", x), "y": ("hit", y), **ones})
+    with serving(written("clue", ds, tmp_path_factory.mktemp("long"))) as found:
+        yield found
+
+
+@pytest.fixture
+def large_page(browser: Any, large: str) -> Iterator[Page]:
+    with opened(browser, large) as tab:
+        yield tab
+
+
+def processes() -> set[int]:
+    """Return the processes beside explorers that compute."""
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if b"daskclust.app.worker" in (folder / "cmdline").read_bytes():
+                found.add(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+def ended(before: set[int], seconds: float = 600.0) -> bool:
+    """Return whether there are soon no others than before."""
+    end = time.monotonic() + seconds
+    while processes() - before and time.monotonic() < end:
+        time.sleep(0.1)
+    return not processes() - before
+
+
+def test_long_work_is_asked_for_and_cancelled(large_page: Page) -> None:
+    before, counts, value = processes(), large_page.counts(), large_page.value("dc")
+    status = large_page.page.get_by_text("dc = 700 needs")
+    large_page.type("dc", "700")
+    large_page.until(status.is_visible)
+    large_page.at_rest()
+    assert large_page.counts() == counts
+    large_page.page.get_by_role("button", name=f"Back to {value:g}").click()
+    large_page.until(lambda: not status.is_visible())
+    large_page.until(lambda: large_page.value("dc") == value)
+    # it is done where the user wants it, in a process that Cancel ends
+    large_page.type("dc", "700")
+    large_page.until(status.is_visible)
+    large_page.page.get_by_role("button", name="Run anyway").click()
+    cancel = large_page.page.get_by_role("button", name="Cancel")
+    large_page.until(cancel.is_visible)
+    assert large_page.counts() == counts
+    assert large_page.value("dc") == 700
+    large_page.until(lambda: processes() - before)
+    cancel.click()
+    large_page.until(lambda: large_page.value("dc") == value)
+    large_page.at_rest()
+    assert large_page.counts() == counts
+    assert ended(before)
+    # what is quick goes on as ever
+    large_page.type("rhoc", f"{2 * large_page.value('rhoc'):g}")
+    large_page.until(lambda: large_page.counts() != counts)
+
+
+def test_a_page_that_is_closed_ends_its_work(browser: Any, large: str) -> None:
+    before = processes()
+    with opened(browser, large) as page:
+        page.type("dc", "700")
+        page.page.get_by_role("button", name="Run anyway").click()
+        page.until(lambda: processes() - before)
+    assert ended(before)
+
+
+# ---------------------------------------------------------------------------------------------------------------- looks
+
+
+_PARTS = (".bk-Figure", ".bk-tool-icon", ".tabulator", ".noUi-target", "select", "button.bk-btn")
+_ON_FIGURES = (".bk-tool-icon", "button.bk-btn")
+
+
+def boxes(page: Page) -> list[tuple[str, dict[str, float]]]:
+    """Return where parts of the page are that are seen."""
+    seen = [(part, each) for part in _PARTS for each in page.page.locator(part).all() if each.is_visible()]
+    found = [(part, each.bounding_box()) for part, each in seen]
+    return [(part, box) for part, box in found if box and box["width"] and box["height"]]
+
+
+def share(image: Any, color: str) -> float:
+    """Return the share of pixels with a colour."""
+    return float((np.asarray(image) == parts(color)).all(axis=2).mean())
+
+
+@pytest.mark.parametrize("name", pictures.DATA)
+def test_light_and_dark(name: str, browser: Any, tmp_path: Path) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    with pictures.served(name, tmp_path) as address:
+        for scheme in LOOKS:
+            with opened(browser, address, scheme, pictures.SIZES[0]) as page:
+                look_over(page, scheme)
+                found = axe.Axe().run(page.page).response["violations"]
+                assert [each for each in found if each["impact"] in ("serious", "critical")] == []
+
+
+def look_over(page: Page, scheme: str) -> None:
+    """Check a page as it was opened."""
+    parts = boxes(page)
+    assert len([part for part, _ in parts if part == ".bk-Figure"]) >= 2  # a picture, and a histogram
+    for part, box in parts:
+        assert box["x"] >= 0, part
+        assert box["x"] + box["width"] <= pictures.SIZES[0][0], part
+    for (one, a), (two, b) in itertools.combinations(parts, 2):
+        if one == ".bk-Figure" and two in _ON_FIGURES:
+            continue
+        across = min(a["x"] + a["width"], b["x"] + b["width"]) - max(a["x"], b["x"])
+        down = min(a["y"] + a["height"], b["y"] + b["height"]) - max(a["y"], b["y"])
+        assert across <= 1 or down <= 1, (one, two)
+    image, look = pictures.picture(page), LOOKS[scheme]
+    assert share(image, look.page) > 0.2
+    other = LIGHT if look is DARK else DARK
+    assert share(image, other.page) < 0.02
+    # how many there are is told above every picture that has clusters
+    assert page.page.locator(".explorer-panel", has_text="clusters").count() >= 2

@@ -32,7 +32,7 @@ def test_very_few_points_are_shown(name: str, count: int, apart: float) -> None:
     ds = hits(count) if name == "events" else points(count, apart)
     explorer = daskclust.app.explore(ds, name)
     assert not told(explorer)
-    explorer._on_choice(ChosenBox(explorer.state.system.axes, (-1e9, 1e9), (-1e9, 1e9)))
+    explorer.choose(ChosenBox(explorer.state.system.axes, (-1e9, 1e9), (-1e9, 1e9)))
     assert int(explorer.state.mask.sum()) == count
     assert len(view(explorer, TableView).panel.value) == explorer.state.present.n_clusters
     assert not told(explorer)
@@ -50,12 +50,12 @@ def test_very_few_points_are_shown(name: str, count: int, apart: float) -> None:
 def test_all_noise(name: str, parameters: dict[str, Any]) -> None:
     explorer = daskclust.app.explore(points(400), name, **parameters)
     assert explorer.state.present.n_clusters == 0
-    assert "0 clusters" in explorer._head.object
-    assert "100.0% noise" in explorer._head.object
+    assert "0 clusters" in explorer.head.object
+    assert "100.0% noise" in explorer.head.object
     assert len(view(explorer, TableView).panel.value) == 0
-    view(explorer, Histogram)._on_choice(ChosenBox(("value", "clusters"), (0.0, 1e9), (0.0, 1.0)))
+    view(explorer, Histogram).choose(ChosenBox(("value", "clusters"), (0.0, 1e9), (0.0, 1.0)))
     assert explorer.state.mask is None
-    assert b"cluster" in explorer.exporting.table("csv").getvalue()
+    assert b"cluster" in explorer.exporting.table("csv")
     assert not told(explorer)
 
 
@@ -63,7 +63,7 @@ def test_every_point_a_cluster() -> None:
     explorer = daskclust.app.explore(points(100_000), "dbscan", eps=1.0, min_samples=1)
     assert explorer.state.present.n_clusters == 100_000
     assert len(view(explorer, TableView).panel.value) == 100_000
-    view(explorer, Histogram)._on_choice(ChosenBox(("value", "clusters"), (0.5, 1.5), (0.0, 1.0)))
+    view(explorer, Histogram).choose(ChosenBox(("value", "clusters"), (0.5, 1.5), (0.0, 1.0)))
     assert int(explorer.state.mask.sum()) == 100_000
     explorer.exporting.tell_lines()
     assert len(explorer.exporting.lines.value) < 2_000  # a range, not a hundred thousand numbers
@@ -90,11 +90,11 @@ def test_numbers_out_of_range(name: str, parameter: str, value: Any, words: str)
     ds = hits(100) if name == "events" else points(100)
     explorer = daskclust.app.explore(ds, name, **parameters)
     before, good = explorer.state.present, explorer.state.values[parameter]
-    explorer._controls[parameter]._changed(parameter, value)
+    explorer.controls[parameter]._changed(parameter, value)
     assert words in told(explorer)
     assert explorer.state.present is before
-    assert "working" not in explorer._head.object
-    explorer._on_parameter(parameter, good)
+    assert "working" not in explorer.head.object
+    explorer.change(parameter, good)
     assert not told(explorer)
     assert explorer.state.present is before
 
@@ -117,9 +117,9 @@ def test_a_system_that_cannot_is_told_and_the_old_one_stays(monkeypatch: pytest.
         raise ValueError("too few friends; take more")
 
     monkeypatch.setattr(SYSTEMS["fof"], "__init__", refuse)
-    explorer._chooser.value = "fof"
+    explorer.chooser.value = "fof"
     assert told(explorer) == "too few friends; take more"
-    assert explorer._chooser.value == "clue"
-    explorer._on_parameter("rhoc", 1.0)
+    assert explorer.chooser.value == "clue"
+    explorer.change("rhoc", 1.0)
     assert not told(explorer)
     assert explorer.state.present.request.values["rhoc"] == 1.0

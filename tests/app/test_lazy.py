@@ -9,15 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from cases.explorer import made
 
 import daskclust.app
 from daskclust import datasets, io, workers
 from daskclust.app import opening
 from daskclust.app.code import code
 from daskclust.app.state import State
-from daskclust.app.tools.clustering import Clustering
-from daskclust.app.tools.whole import files_of
+from daskclust.app.tools.whole import Clustering, files_of
 
 MEMORY = 2_000_000  # bytes that are free, so they say
 
@@ -101,7 +99,7 @@ def test_a_file_is_opened_in_part_and_its_lines_make_the_same(tmp_path: Path) ->
     explorer = daskclust.app.layout.Explorer(State(ds, source=(line,)))
     state = explorer.state
     assert state.part is not None
-    assert state.part.words in explorer._head.object
+    assert state.part.words in explorer.head.object
     names: dict[str, Any] = {}
     exec(code(state), names)
     np.testing.assert_array_equal(names["result"]["label"], state.present.label)
@@ -110,14 +108,6 @@ def test_a_file_is_opened_in_part_and_its_lines_make_the_same(tmp_path: Path) ->
     names = {"ds": ds}
     exec(code(given), names)
     np.testing.assert_array_equal(names["result"]["label"], given.present.label)
-
-
-def test_a_part_is_not_thinned() -> None:
-    ds = box()
-    dim = ds["x"].dims[0]
-    state = State(ds.chunk({dim: 4000}), "dbscan")
-    names = made(State(state.ds, "dbscan"))
-    assert len(names["result"]["label"]) == state.ds.sizes[dim] < ds.sizes[dim]
 
 
 @pytest.mark.parametrize(("name", "system"), [("space", "dbscan"), ("time", "events"), ("events", "clue")])

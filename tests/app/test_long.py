@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,11 +16,11 @@ from scipy.spatial import cKDTree
 
 import daskclust.app
 from daskclust import datasets
-from daskclust.app import live, long
-from daskclust.app.process import Process
-from daskclust.app.state import State, computed, prepared
+from daskclust.app import live
+from daskclust.app.state import State, fulfilled
 from daskclust.app.systems import SYSTEMS, Workload
 from daskclust.app.systems._scale import ScalePairs
+from daskclust.app.worker import Latest, Worker
 
 
 def identity(ds: Any, value: Any) -> Any:
@@ -71,7 +73,7 @@ def test_a_radius_of_everything_is_known_to_take_minutes() -> None:
     usual = state.system.seconds(state.values)
     state.set(dc=1000.0)
     work = state.system.seconds(state.values)
-    assert usual.seconds < long.LONG < long.MINUTES < work.seconds
+    assert usual.seconds < live.LONG < live.MINUTES < work.seconds
     assert work.words == "1e12 pairs"
 
 
@@ -85,15 +87,55 @@ def test_estimates_learn_from_runs() -> None:
     assert state.system.seconds(state.values).seconds == pytest.approx(3 * before)
 
 
-def test_times_in_words() -> None:
-    assert [long.duration(seconds) for seconds in (0.2, 12.0, 360.0, 7200.0)] == [
-        "about 1 s", "about 12 s", "about 6 min", "about 2 h",
-    ]  # fmt: skip
+# --------------------------------------------------------------------------------------------------------------- worker
 
 
-# -------------------------------------------------------------------------------------------------------------- process
+def test_only_the_newest_wish_counts() -> None:
+    done: list[int] = []
+    shows: list[Any] = []
+    wish = [0]
+    gate = threading.Event()
+
+    def begin() -> Iterator[Any]:
+        mine = wish[0]
+
+        def steps() -> Iterator[Any]:
+            gate.wait()
+            yield lambda: done.append(mine)
+            yield lambda: done.append(-mine)
+
+        return steps()
+
+    latest = Latest(begin, lambda error: None, lambda: done.append(99), shows.append)
+    for wish[0] in range(1, 8):
+        latest.ask()
+    gate.set()
+    while latest.is_busy:
+        while shows:
+            shows.pop(0)()
+        time.sleep(0.001)
+    assert done == [1, 7, -7, 99]
+    assert latest.runs == 2
+
+
+def test_a_fault_is_told_and_the_next_wish_is_done() -> None:
+    told: list[Exception] = []
+
+    def begin() -> Iterator[Any]:
+        if not told:
+            raise ValueError("too few")
+        yield lambda: None
+
+    latest = Latest(begin, told.append, lambda: None, None)
+    latest.ask()
+    assert [str(error) for error in told] == ["too few"]
+    latest.ask()
+    assert not latest.is_busy
+    assert len(told) == 1
+
+
 def test_a_process_computes_fails_and_ends() -> None:
-    process = Process(np.arange(3))
+    process = Worker(np.arange(3))
     data, value, mine = process.call(identity, 5, compiles=say_nothing)
     np.testing.assert_array_equal(data, np.arange(3))
     assert value == 5
@@ -110,13 +152,13 @@ def test_a_process_computes_fails_and_ends() -> None:
 @pytest.mark.parametrize("name", DATA)
 def test_a_process_has_the_results_of_this_one(name: str) -> None:
     ds = DATA[name]()
-    process, here, there = Process(ds), State(ds, name), State(ds, name)
+    process, here, there = Worker(ds), State(ds, name), State(ds, name)
     try:
-        there.take(process.call(prepared, name, compiles=say_nothing))
+        there.take(process.call(fulfilled, name, compiles=say_nothing))
         assert there.system.parameters == here.system.parameters
         for state in (here, there):
             state.set(**STEPS[name][-1])
-        there.take(process.call(computed, there.system, there.values, compiles=say_nothing))
+        there.take(process.call(fulfilled, there.request(), compiles=say_nothing))
         assert there.system.is_kept(there.values)
         xr.testing.assert_identical(there.update().result, here.update().result)
         assert there.system.seconds(there.values) == Workload(0.0)
@@ -162,47 +204,47 @@ def loop(monkeypatch: pytest.MonkeyPatch) -> Loop:
 
 
 def at_rest(explorer: Any) -> bool:
-    return not explorer._latest.is_busy and "now rest" in explorer._head.object
+    return not explorer.latest.is_busy and "now rest" in explorer.head.object
 
 
 def seen(explorer: Any) -> dict[str, Any]:
     """Return what is seen: numbers, the header, rows of the table and bars."""
     return {
-        "values": {name: each._number.value for name, each in explorer._controls.items() if hasattr(each, "_number")},
-        "counts": explorer._head.object.split("<span class='now")[0],
+        "values": {name: each.number.value for name, each in explorer.controls.items() if hasattr(each, "number")},
+        "counts": explorer.head.object.split("<span class='now")[0],
         "former": "former" in explorer.board.__panel__().css_classes,
     }
 
 
 def test_long_work_is_done_in_a_process_and_can_be_cancelled(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(long, "_SEEN", 0.0)
+    monkeypatch.setattr(live, "_SEEN", 0.0)
     explorer = daskclust.app.explore(DATA["clue"]())
     loop.until(lambda: at_rest(explorer))
     before, outcome = seen(explorer), explorer.state.present
     # nothing is quick any more
     monkeypatch.setattr(live, "LONG", 0.0)
-    explorer._controls["dc"]._number.value = 9.0
-    loop.until(lambda: explorer._long.is_running and explorer._long.panel.visible)
+    explorer.controls["dc"].number.value = 9.0
+    loop.until(lambda: explorer._began and explorer.work.visible)
     assert seen(explorer) == before | {"values": before["values"] | {"dc": 9.0}, "former": True}
     assert not at_rest(explorer)
     process = None
 
     def begun() -> Any:
-        return explorer._long._process._process
+        return explorer.worker._process
 
     loop.until(begun)
     process = begun()
-    explorer._long._cancel.clicks += 1
+    explorer.cancel.clicks += 1
     loop.until(lambda: at_rest(explorer))
     assert process.poll() is not None
     assert seen(explorer) == before
     assert explorer.state.present is outcome
-    assert not explorer._long.panel.visible
+    assert not explorer.work.visible
     # the next one comes to its end; a zoom meanwhile does not end it
-    explorer._controls["dc"]._number.value = 9.0
+    explorer.controls["dc"].number.value = 9.0
     loop.until(begun)
     process = begun()
-    explorer._on_choice(None)
+    explorer.choose(None)
     loop.until(lambda: explorer.state.present.request.values["dc"] == 9.0)
     loop.until(lambda: at_rest(explorer))
     assert begun() is process
@@ -210,68 +252,68 @@ def test_long_work_is_done_in_a_process_and_can_be_cancelled(loop: Loop, monkeyp
         explorer.state.present.result, State(DATA["clue"](), **explorer.state.values).update().result
     )
     assert not seen(explorer)["former"]
-    explorer._long.close()
+    explorer.close()
     assert process.poll() is not None
 
 
 def test_minutes_are_not_begun_without_a_question(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     explorer = daskclust.app.explore(DATA["clue"]())
-    before, words = seen(explorer), explorer._long._words
-    number = explorer._controls["dc"]._number
+    before, words = seen(explorer), explorer._words
+    number = explorer.controls["dc"].number
     back = number.value
     monkeypatch.setattr(SYSTEMS["clue"], "work", lambda self, values: Workload(360.0, "3e11 pairs"))
     number.value = 500.0
-    loop.until(lambda: explorer._long.panel.visible)
+    loop.until(lambda: explorer.work.visible)
     loop.until(lambda: at_rest(explorer))
     assert "dc = 500 needs about 6 min (3e11 pairs)" in words.object
-    assert explorer._long._run.visible
-    assert explorer._long._cancel.name == f"Back to {back:g}"
+    assert explorer.run_anyway.visible
+    assert explorer.cancel.name == f"Back to {back:g}"
     assert seen(explorer)["former"]
     assert seen(explorer)["counts"] == before["counts"]
-    explorer._long._cancel.clicks += 1
+    explorer.cancel.clicks += 1
     loop.until(lambda: at_rest(explorer))
     assert seen(explorer) == before
     number.value = 500.0
-    loop.until(lambda: explorer._long.panel.visible)
-    monkeypatch.setattr(long, "_SEEN", 0.0)
-    explorer._long._run.clicks += 1
-    loop.until(lambda: explorer._long.panel.visible and explorer._long._cancel.name == "Cancel")
+    loop.until(lambda: explorer.work.visible)
+    monkeypatch.setattr(live, "_SEEN", 0.0)
+    explorer.run_anyway.clicks += 1
+    loop.until(lambda: explorer.work.visible and explorer.cancel.name == "Cancel")
     assert not at_rest(explorer)
     loop.until(lambda: explorer.state.present.request.values["dc"] == 500.0)
     loop.until(lambda: at_rest(explorer))
-    assert not explorer._long.panel.visible
-    explorer._long.close()
+    assert not explorer.work.visible
+    explorer.close()
 
 
 def test_another_system_is_prepared_in_a_process(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     explorer = daskclust.app.explore(DATA["dbscan"](), "dbscan")
     monkeypatch.setattr(live, "LONG", 0.0)
-    explorer._chooser.value = "fof"
-    loop.until(lambda: explorer._long.is_running)
-    assert SYSTEMS["dbscan"].title in explorer._head.object
+    explorer.chooser.value = "fof"
+    loop.until(lambda: explorer._began)
+    assert SYSTEMS["dbscan"].title in explorer.head.object
     explorer._back()
     loop.until(lambda: at_rest(explorer))
-    assert explorer._chooser.value == "dbscan"
+    assert explorer.chooser.value == "dbscan"
     assert not explorer.state.knows("fof")
-    explorer._chooser.value = "fof"
+    explorer.chooser.value = "fof"
     loop.until(lambda: explorer.state.system.name == "fof")
     loop.until(lambda: at_rest(explorer))
-    assert SYSTEMS["fof"].title in explorer._head.object
-    assert list(explorer._controls) == ["b", "min_members"]
-    explorer._long.close()
+    assert SYSTEMS["fof"].title in explorer.head.object
+    assert list(explorer.controls) == ["b", "min_members"]
+    explorer.close()
 
 
 def test_a_warning_goes_with_its_cause(loop: Loop) -> None:
     explorer = daskclust.app.explore(DATA["dbscan"](), "dbscan")
     good = explorer.state.values["eps"]
     for bad, leave in (
-        (-1.0, lambda: explorer._on_parameter("eps", good)),
-        (float("nan"), lambda: explorer._on_parameter("eps", good)),
-        (-1.0, lambda: setattr(explorer._chooser, "value", "fof")),
+        (-1.0, lambda: explorer.change("eps", good)),
+        (float("nan"), lambda: explorer.change("eps", good)),
+        (-1.0, lambda: setattr(explorer.chooser, "value", "fof")),
     ):
-        explorer._on_parameter("eps", bad)
+        explorer.change("eps", bad)
         loop.until(lambda: bool(told(explorer)))
-        explorer._on_slice(None)
+        explorer.show_slice(None)
         loop.until(lambda: at_rest(explorer))
         assert "eps must be" in told(explorer)
         leave()

@@ -56,16 +56,6 @@ def test_panels_fill_the_grid_however_they_are_arranged() -> None:
     assert areas(explorer) == first
 
 
-def test_a_panel_that_is_added_stays_with_another_system() -> None:
-    explorer = daskclust.app.explore(DATA["dbscan"]())
-    explorer.board.add("more", "words", "left", 1)
-    for name in ("dbscan", "fof"):
-        explorer._on_system(name)
-        assert "more" in explorer.board._cards
-    explorer.board.remove("more")
-    assert "more" not in areas(explorer)
-
-
 @pytest.mark.parametrize(
     ("search", "fault"),
     [

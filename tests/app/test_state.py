@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
-from cases.explorer import DATA, STEPS, made, written
+from cases.explorer import DATA, STEPS, made
 
 from daskclust import CLUE, datasets, properties
 from daskclust.app.code import code
-from daskclust.app.opening import open_file
 from daskclust.app.selection import ChosenBox, ChosenClusters, Lasso
 from daskclust.app.state import State
 from daskclust.app.systems import DELTA, DENSITY, SYSTEMS, Clue, names_for
@@ -95,22 +93,6 @@ def test_chosen_points_and_their_lines(name: str) -> None:
     assert state.mask is None
     assert "inside" not in code(state)
     assert state.present.rows(state.mask).sizes["cluster"] == state.present.n_clusters
-
-
-@pytest.mark.parametrize("name", STEPS)
-def test_lines_run_alone_from_the_file(name: str, tmp_path: Path) -> None:
-    ds, line = open_file(written(name, DATA[name](), tmp_path), name)
-    state = State(ds, name, source=(line,), **STEPS[name][0])
-    x, y = state.system.axes
-    columns = state.update().columns
-    low, high = np.quantile(columns[x], [0.1, 0.6]).tolist()
-    state.select(ChosenBox((x, y), (low, high), (float(columns[y].min()), float(columns[y].max()))))
-    names: dict[str, Any] = {}
-    exec(code(state), names)
-    np.testing.assert_array_equal(names["result"]["label"], state.present.label)
-    np.testing.assert_array_equal(names["inside"], state.mask)
-    xr.testing.assert_equal(names["table"], state.present.table)
-    assert state.present.n_clusters > 0
 
 
 def test_chosen_in_the_decision_plot() -> None:

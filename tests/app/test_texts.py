@@ -6,6 +6,7 @@ import ast
 import html
 import json
 from html.parser import HTMLParser
+from keyword import iskeyword
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -58,18 +59,12 @@ def test_html_shows_a_text_as_it_is(text: str) -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.integers())
 def test_an_argument_of_any_name_is_one_argument(name: str, value: int) -> None:
-    call = ast.parse(f"f({argument(name, value)})", mode="eval").body if not _is_word(name) else None
+    call = ast.parse(f"f({argument(name, value)})", mode="eval").body if not iskeyword(name) else None
     if call is not None:
         assert isinstance(call, ast.Call)
         (keyword,) = call.keywords
         names = [keyword.arg] if keyword.arg else [ast.literal_eval(key) for key in keyword.value.keys]
         assert names == [name] or name.isidentifier()  # which Python writes in one form of Unicode
-
-
-def _is_word(name: str) -> bool:
-    import keyword
-
-    return keyword.iskeyword(name)
 
 
 @given(st.text())
@@ -104,8 +99,7 @@ def test_no_mark_on_the_page_is_of_the_data(name: str, monkeypatch: Any) -> None
     explorer = Explorer(state)
     found = texts(explorer)
     explorer._fail(ValueError(NAME))
-    explorer._compare(Kept(state.present))
-    explorer.board.add(NAME, pn.pane.Str("nothing"))
+    explorer.compare(Kept(state.present))
     found += texts(explorer)
     assert set().union(*(_Marks(text).found for text in found)) <= OURS
     shown = [_Marks(text).shown for text in found]
@@ -124,7 +118,7 @@ def test_names_in_python_lines_are_no_code(name: str) -> None:
     state = State(ds.rename_dims(dims), name)
     explorer = Explorer(state)
     x = state.present.columns[state.system.axes[0]]
-    explorer._on_choice(layout.ChosenBox(state.system.axes, (float(x.min()), float(np.median(x))), (-1e9, 1e9)))
+    explorer.choose(layout.ChosenBox(state.system.axes, (float(x.min()), float(np.median(x))), (-1e9, 1e9)))
     book = json.loads(notebook(state, explorer._seen()))
     cells = ["".join(cell["source"]) for cell in book["cells"] if cell["cell_type"] == "code"]
     for text in (code(state), *cells):
@@ -146,7 +140,7 @@ def test_names_that_begin_a_formula_are_read_back_from_csv(begin: str, tmp_path:
     assert lines == [f"x,y,'{name}", "-1.5,0.0,-3.0", "2.0,1.0,4.0"]  # numbers are numbers
     assert io.read_hits(tmp_path / "hits.csv")[name].values.tolist() == [-3.0, 4.0]
     cells = xr.Dataset({"X": (("cell", "channel"), [[1.0, 2.0], [3.0, 4.0]])}, {"channel": [name, "b"]})
-    explorer_table = Explorer(State(cells, "hca")).exporting.table("csv").getvalue().decode()
+    explorer_table = Explorer(State(cells, "hca")).exporting.table("csv").decode()
     heads = explorer_table.splitlines()[0].split(",")
     assert f"'{name}" in heads
     assert not [head for head in heads if head.startswith(("=", "+", "-", "@"))]

@@ -66,17 +66,17 @@ def made(state: State) -> dict[str, Any]:
 
 
 def view(explorer: Explorer, kind: type) -> Any:
-    return next(each for each in explorer._views if isinstance(each, kind))
+    return next(each for each in explorer.views if isinstance(each, kind))
 
 
 def glyphs(explorer: Explorer, kind: type) -> list[dict[str, Any]]:
     """Return the data of the glyphs of a view."""
-    return [dict(layer.data_source.data) for layer in view(explorer, kind)._canvas.figure.renderers]
+    return [dict(layer.data_source.data) for layer in view(explorer, kind).canvas.figure.renderers]
 
 
 def told(explorer: Explorer) -> str:
     """Return the note beside the sliders."""
-    return html.unescape(explorer._note.object) if explorer._note.visible else ""
+    return html.unescape(explorer.note.object) if explorer.note.visible else ""
 
 
 def points(n: int, apart: float = 10.0, **more: Any) -> xr.Dataset:

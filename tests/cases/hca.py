@@ -10,7 +10,7 @@ import dask
 import dask.array as da
 import numpy as np
 from hypothesis import strategies as st
-from oracles.hca_brute import RULES, _Level, brute_linkage, check_linkage
+from oracles.hca_brute import RULES, brute_linkage, check_linkage
 from oracles.hca_reference import clusters_of
 
 from daskclust import MahalanobisHCA
@@ -106,27 +106,6 @@ def form(name: str, few: int = 256):
         yield
     finally:
         levels.SMALL, levels.FEW = before
-
-
-def nested_brute(case: Case) -> tuple[np.ndarray, np.ndarray]:
-    """Return brute force's merges where `apriori` has levels, those of a level one cluster after the other."""
-    n = len(case.X)
-    threshold = case.threshold if isinstance(case.threshold, int) else case.threshold * n
-    given = {"rule": "thesis", "distance": "centroid", "normalize": False, **case.options}
-    chosen = (given["rule"], given["distance"], given["normalize"])
-    clusters, merges, heights = {i: [i] for i in range(n)}, [], []
-    columns = np.concatenate([case.apriori, np.zeros((n, 1), np.int64)], axis=1)  # the last level: all in one
-    for labels in columns.T:
-        of = {k: labels[members[0]] for k, members in clusters.items()}
-        for label in sorted(set(of.values()) - {-1}):
-            own = _Level(case.X, threshold, *chosen, {k: clusters.pop(k) for k in of if of[k] == label})
-            while len(own.ids) > 1:
-                height, pair = own.nearest()
-                own.merge(*pair, n + len(merges))
-                merges.append(pair)
-                heights.append(height)
-            clusters[own.ids[0]] = own.members[0]
-    return np.array(merges, np.int64).reshape(-1, 2), np.array(heights)
 
 
 # ---------------------------------------------------------------------------------------------------------- point sets

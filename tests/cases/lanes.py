@@ -38,8 +38,9 @@ def a_shape(draw: Any, shapes: Sequence[Any]) -> Any:
 
 
 def quick_first(values: Iterable[Any], count: int = 1) -> list[Any]:
-    """Return parameters of a test, of which only the first ones are in the quick lane."""
-    return [each if k < count else pytest.param(each, marks=pytest.mark.slow) for k, each in enumerate(values)]
+    """Return parameters of a test, tuples of several, of which only the first ones are in the quick lane."""
+    rows = [each if isinstance(each, tuple) else (each,) for each in values]
+    return [pytest.param(*row, marks=pytest.mark.slow if k >= count else ()) for k, row in enumerate(rows)]
 
 
 def by_lane(values: Sequence[Any]) -> list[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -41,14 +40,6 @@ def assert_steps(
             assert is_cuda(values) == is_cuda(next(iter(chunk.columns.values())))
             np.testing.assert_array_equal(on_host(values), wanted[name][ids], err_msg=name, strict=True)
     assert (met == 1).all()
-
-
-def given_chunks(columns: dict[str, Any], rows: Sequence[int], count_up: Callable[[int, int], Any]) -> list[Chunk]:
-    """Return chunks of so many rows, as a user gives them."""
-    ends = itertools.pairwise(np.cumsum([0, *rows]).tolist())
-    return [
-        Chunk({name: values[a:b] for name, values in columns.items()}, count_up(a, b), as_given=True) for a, b in ends
-    ]
 
 
 @st.composite

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from daskclust import __version__, io
+from daskclust import __version__
 from daskclust.plot._look import load_backends
 
 TOY = ("--dc", 5, "--rhoc", 8, "--delta-c", 5, "--delta-o", 10)
@@ -25,14 +25,6 @@ def test_clue_counts_and_file(summary, tmp_path, shared_data):
     np.testing.assert_array_equal(written["nearest_higher"], expected["nh"])
     assert pd.read_csv(table)["size"].sum() == (written["label"] >= 0).sum()
     assert set(tmp_path.iterdir()) == {target, table}
-
-
-def test_points_of_another_field(summary, tmp_path):
-    rng = np.random.default_rng(0)
-    points = io.to_dataset({"x": rng.uniform(0, 9, 200), "y": rng.uniform(0, 9, 200)}, field="particles")
-    io.write_hits(points, tmp_path / "points.parquet")
-    told = summary("clue", tmp_path / "points.parquet", "--dc", 1, "--rhoc", 3)
-    assert told["clusters"] == int(points.clust.clue(1.0, 3.0)["label"].max()) + 1
 
 
 def test_info(command):

@@ -12,7 +12,6 @@ import xarray as xr
 from scipy.spatial import cKDTree
 
 from daskclust import app, datasets, io
-from daskclust.app.opening import open_file
 from daskclust.app.systems import names_for
 
 LINES = {
@@ -110,23 +109,6 @@ def test_what_next_shows_no_other_particles(command, tmp_path, monkeypatch):
     assert "next: daskclust explore gas.csv" in command(*line.split(), "-o", "gas.csv")[1]
 
 
-def test_what_next_is_not_for_scripts(command, files):
-    for option in ("--json", "--quiet"):
-        assert "next:" not in "".join(map(str, command(*LINES["clue"].split(), option)))
-
-
-def test_lines_of_the_explorer_give_the_same_points(tmp_path):
-    path = tmp_path / "hits.csv"
-    path.write_text("x,y,eta,phi,energy\n0,0,1,2,1000\n1,1,3,4,2000\n")
-    ds, *lines = open_file(path, "clue", None, {"energy": "MeV"}, ["eta", "phi"])
-    names = {"io": io}
-    exec("\n".join(lines), names)
-    assert names["ds"].identical(ds)
-    assert (ds["x"].values.tolist(), ds["energy"].values.tolist()) == ([1, 3], [1, 2])
-    with pytest.raises(ValueError, match=r"coordinates names 'etta', which hits\.csv does not have"):
-        open_file(path, "clue", coordinates=["etta", "phi"])
-
-
 # --------------------------------------------------------------------------------------------------------- no clusters
 @pytest.mark.parametrize(
     ("line", "reason"),
@@ -215,9 +197,8 @@ def test_a_dry_run_is_told_in_words_and_its_errors_in_two_lines(command, files):
     assert "Dry run, nothing was done" in out
     for line, what in (
         ("clue none.csv --dc 2 --rhoc 1", "no such file: none.csv"),
-        ("clue hits.parquet --dc 2 --rhoc 1 --columns a=x", "hits.parquet has no column 'a'"),
         ("events run.tpx3 --dt-max 200 --follow", "--dry-run needs a file with all its hits"),
-        ("dbscan snapshot.hdf5 --eps -1", "--eps must be finite and positive, got -1"),
+        ("dbscan snapshot.hdf5 --eps -1", "eps must be finite and positive, got -1"),
     ):
         code, out, err = command(*line.split(), "--dry-run")
         assert (code, out) == (1, "")

@@ -8,10 +8,9 @@ import shutil
 import dask
 import pandas as pd
 import pytest
-from distributed import Nanny, default_client
+from distributed import default_client
 
 from daskclust import io, properties, workers
-from daskclust.cli._progress import Work
 
 LINES = {
     "clue": "clue hits.parquet --dc 2 --rhoc 0.3 --chunks 3000 -o out.parquet --table table.csv",
@@ -44,29 +43,6 @@ def test_the_workers_of_a_scheduler_give_the_same(summary, files, scheduler, nam
         pd.testing.assert_frame_equal(table(path), frame, check_like=True)
 
 
-@pytest.mark.parametrize("where", ["--scheduler", pytest.param("--workers", marks=pytest.mark.slow)])
-def test_each_step_tells_its_own_tasks(summary, files, scheduler, monkeypatch, where):
-    """Not a total of the step before, wherever the scheduler is."""
-    steps, at, begin = [], Work.at, Work.begin
-
-    def beginning(work, name, *args, **options):
-        begin(work, name, *args, **options)
-        (task,) = (each for each in work._bar.tasks if each.id == work._task)
-        steps.append((name, task.total, []))
-
-    monkeypatch.setattr(Work, "begin", beginning)
-    monkeypatch.setattr(Work, "at", lambda work, *told: steps[-1][2].append(told) or at(work, *told))
-    line = "fof snapshot.hdf5 --b 0.3 --chunks 500 -o out.zarr --table out.csv"
-    summary(*line.split(), where, 1 if where == "--workers" else scheduler)
-    with_tasks = {name: counts for name, _, counts in steps if counts}
-    assert with_tasks.keys() >= {"clustering 1,500 particles", "clustering snapshot.hdf5", "writing out.zarr"}
-    assert [name for name, total, _ in steps if total is not None] == []  # workers read the file, and nobody knows yet
-    for name, counts in with_tasks.items():
-        done, text, total = counts[-1]
-        assert 3 < done == total < 200
-        assert text.startswith(name)
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -74,14 +50,12 @@ def test_each_step_tells_its_own_tasks(summary, files, scheduler, monkeypatch, w
         "clue hits.h5 --dc 1 --rhoc 1",
         "events run.tpx3 --dt-max 200",
         "dbscan store.zarr --eps 0.3",
-        "hca cells.fcs --threshold 20",
     ],
 )
 def test_workers_that_do_not_see_a_file(command, files, scheduler, monkeypatch, line):
     """As on another machine: it is not there while they compute."""
     io.write_hits(io.read_hits("hits.parquet"), "hits.h5")
     io.write_particles(io.open_particles("snapshot.hdf5"), "store.zarr")
-    io.write_cells(io.read_cells("cells.parquet"), "cells.fcs")
     file = files / line.split()[1]
 
     def elsewhere(*given):
@@ -105,17 +79,6 @@ def test_the_summary_tells_how_long_workers_took_to_start(summary, files, schedu
     told = summary("dbscan", "snapshot.hdf5", "--eps", 0.3, "-o", "out.csv", "--verbose", "--scheduler", scheduler)
     assert told.keys() >= stages
     assert "seconds_starting" not in summary("dbscan", "snapshot.hdf5", "--eps", 0.3, "--verbose")
-
-
-@pytest.mark.slow
-def test_a_limit_of_memory(summary, files, monkeypatch):
-    """It reaches the processes that are started."""
-    asked, start = [], Nanny.__init__
-    monkeypatch.setattr(
-        Nanny, "__init__", lambda *args, **options: asked.append(options["memory_limit"]) or start(*args, **options)
-    )
-    summary("hca", "cells.parquet", "--threshold", 20, "--workers", 1, "--memory-limit", "0.25")
-    assert asked == [0.25]
 
 
 @pytest.mark.slow

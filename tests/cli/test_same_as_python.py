@@ -160,10 +160,3 @@ def test_a_catalogue_has_units_and_the_box_of_the_user(summary, sets, tmp_path):
     assert catalogue["r_max"].attrs["units"] == "Mpc/h"
     assert catalogue.attrs["noise_size"] == 1500 - told["particles_in_halos"]
     assert told["largest"] == catalogue["size"].max()
-
-
-def test_no_halos(summary, sets, tmp_path):
-    target = tmp_path / "halos.parquet"
-    told = summary("fof", sets["fof"][0], "--b", 0.01, "--min-members", 1000, "--table", target)
-    assert (told["halos"], told["particles_in_halos"], told["largest"]) == (0, 0, 0)
-    assert len(pd.read_parquet(target)) == 0

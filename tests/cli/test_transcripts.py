@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 OF_THE_MACHINE = {
-    "daskclust clue --help": "More options, what is read and written, examples: daskclust clue --help-all",
+    "daskclust clue --help": "More options, columns of files, examples: daskclust clue --help-all",
     "daskclust info": "processor",
     "daskclust warm clue": "systems",
     "daskclust explore hits.parquet --no-browser": "exploring hits.parquet at http://localhost:",

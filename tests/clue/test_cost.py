@@ -11,7 +11,7 @@ from cases.lanes import every_dtype, every_shape, quick_first, row_chunks
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskclust.core.device.arrays import HOST, Host
+from daskclust.core.device.arrays import Host
 from daskclust.core.space.partition import Partition
 
 
@@ -98,15 +98,11 @@ def wide_cases(draw, **options):
 
 
 @every_shape
-@given(wide_cases())
-def test_wide_searches_equal_brute_force(case):
-    assert_right(case, case.fit())
-
-
-@every_shape
 @given(st.data(), wide_cases(shapes=SHAPES[:4]))
-def test_wide_searches_in_any_blocks(data, case):
-    assert_same_results(case.chunked(data.draw(row_chunks(len(case.X))), "space"), case.fit())
+def test_wide_searches_equal_brute_force(data, case):
+    clue = case.fit()
+    assert_right(case, clue)
+    assert_same_results(case.chunked(data.draw(row_chunks(len(case.X))), "space"), clue)
 
 
 @every_dtype
@@ -124,29 +120,19 @@ def test_a_far_point_does_not_hide_how_the_others_lie(dtype, monkeypatch):
 
 
 # --------------------------------------------------------------------------------------------------------- equal points
-def in_one_place(g, n):
-    return np.zeros((n, 2))
 
 
-def half_in_one_place(g, n):
-    return np.where(g.random((n, 1)) < 0.5, 0, g.normal(size=(n, 2)))
-
-
-def in_places_of_two_hundred(g, n):
-    return g.uniform(0, 0.03, (n // 200, 2))[g.integers(0, n // 200, n)]
-
-
-@pytest.mark.parametrize("where", quick_first([in_one_place, in_places_of_two_hundred, half_in_one_place], 2))
-@pytest.mark.parametrize(
-    "others", quick_first([{}, {"kernel": "gaussian"}, {"neighbor_weight": 0.5}]), ids=["flat", "gaussian", "half"]
-)
-def test_equal_points_are_compared_once(steps, where, others):
-    X = where(np.random.default_rng(0), 4000)
-    columns = {"layer": np.arange(4000) % 2, "sample_weight": np.arange(4000) % 7 / 4.0}
-    case = Case(X, 0.02, 5.0, columns, others)
-    clue = case.fit()
-    assert_right(case, clue)
-    assert_same_results(case.chunked((1500, 2500), "space"), clue)
+@pytest.mark.parametrize("others", quick_first([{}, {"kernel": "gaussian"}, {"neighbor_weight": 0.5}]), ids=str)
+def test_equal_points_are_compared_once(steps, others):
+    """All in one place, two hundred in each place, half of all in one."""
+    rng, n = np.random.default_rng(0), 4000
+    places = rng.uniform(0, 0.03, (n // 200, 2))[rng.integers(0, n // 200, n)]
+    for X in (np.zeros((n, 2)), places, np.where(rng.random((n, 1)) < 0.5, 0, rng.normal(size=(n, 2)))):
+        columns = {"layer": np.arange(n) % 2, "sample_weight": np.arange(n) % 7 / 4.0}
+        case = Case(X, 0.02, 5.0, columns, others)
+        clue = case.fit()
+        assert_right(case, clue)
+        assert_same_results(case.chunked((1500, 2500), "space"), clue)
 
 
 @pytest.fixture
@@ -159,17 +145,8 @@ def pairs_are_many(monkeypatch):
 
 @pytest.mark.usefixtures("pairs_are_many")
 @every_shape
-@given(st.data(), cases())
+@given(st.data(), cases(shapes=SHAPES[:4], kernels=("flat", "gaussian", "exponential")))
 def test_places_equal_brute_force(data, case):
-    clue = case.fit()
-    assert_right(case, clue)
-    assert_same_results(case.chunked(data.draw(row_chunks(len(case.X))), "space"), clue)
-
-
-@pytest.mark.usefixtures("pairs_are_many")
-@every_shape
-@given(st.data(), cases(shapes=SHAPES[:4], kernels=("gaussian", "exponential")))
-def test_places_with_smooth_kernels_equal_brute_force(data, case):
     clue = case.fit()
     assert_right(case, clue)
     assert_same_results(case.chunked(data.draw(row_chunks(len(case.X))), "space"), clue)
@@ -187,9 +164,3 @@ def test_different_points_at_no_distance(dtype, others):
         X = rng.choice(np.array(some, dtype), (300, 2))
         case = Case(X, 0.5, 3.0, {"sample_weight": rng.integers(0, 4, 300).astype(dtype)}, others)
         assert_right(case, case.fit())
-
-
-@given(st.lists(st.integers(-(2**62), 2**62), max_size=50))
-def test_order_of_whole_numbers(values):
-    values = np.array(values, np.int64)
-    np.testing.assert_array_equal(HOST.order_of(values), np.argsort(values, kind="stable"))

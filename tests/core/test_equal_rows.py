@@ -44,7 +44,8 @@ def same_code(i, X, bits, group):
 def test_rows_whose_hashes_agree_are_told_apart(monkeypatch):
     monkeypatch.setattr(module, "_number_rows", module._number_rows.bind(code_of_row=same_code))
     X = np.random.default_rng(0).integers(0, 5, (300, 2)).astype(float)
-    assert_right(X, None, equal_rows(X))
+    for group in (None, np.arange(300) % 3):
+        assert_right(X, group, equal_rows(X, group))
 
 
 @pytest.mark.parametrize("layout", ["C", "F", "every second"])

@@ -93,6 +93,10 @@ def test_cut_by_number(Z: Array, data: Any) -> None:
     np.testing.assert_array_equal(tree.cut(Z, n_clusters=k), labelled(n, undone(Z, k - 1), 1))
     rows = forks(Z, least)
     most = len(rows) + 1 if least <= n else 0
+    if k <= most and k <= n and least <= n:  # the same by the top of the tree
+        top = tree.condense(Z, k, least)
+        by_top = [set(np.flatnonzero(tree.cut(Z, n_clusters=k, min_size=least) == number)) for number in range(k)]
+        assert [found[node] for node in top.nodes[:k]] == by_top
     if k > most:
         with pytest.raises(ValueError, match=f"have at most {most} clusters.*, got n_clusters = {k}"):
             tree.cut(Z, n_clusters=k, min_size=least)
@@ -105,17 +109,6 @@ def test_cut_by_number(Z: Array, data: Any) -> None:
     labels = tree.cut(Z, n_clusters=k, min_size=least)
     np.testing.assert_array_equal(labels, labelled(n, partition, least))
     assert labels.max() == k - 1
-
-
-def test_clusters_whose_own_merges_are_late() -> None:
-    """A horizontal cut would take {0, 1, 2, 3} to pieces before {4, 5} and {6, 7} are two; 8 comes late, 9 early."""
-    early = [[6, 7, 0.5, 2], [9, 10, 0.6, 3], [0, 1, 1.0, 2], [4, 5, 1.0, 2], [11, 13, 2.0, 5]]
-    Z = np.array([*early, [2, 12, 3.0, 3], [3, 15, 3.5, 4], [8, 16, 4.0, 5], [14, 17, 9.0, 10]])
-    assert tree.cut(Z, n_clusters=3, min_size=2).tolist() == [0, 0, -1, -1, 1, 1, 2, 2, -1, 2]
-    assert tree.cut(Z, n_clusters=2, min_size=2).tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 0, 1]
-    assert tree.cut(Z, n_clusters=2, min_size=3).tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 0, 1]
-    with pytest.raises(ValueError, match="have at most 3 clusters of at least 2 points, got n_clusters = 4"):
-        tree.cut(Z, n_clusters=4, min_size=2)
 
 
 @given(Z=linkages(), height=st.integers(-1, 52).map(lambda quarter: quarter / 4), least=st.integers(1, 4))
@@ -143,23 +136,6 @@ def test_cuts_of_points_are_those_of_scipy(method: str) -> None:
             assert same_partition(labels, hierarchy.fcluster(Z, k, "maxclust"))
             assert same_partition(labels, hierarchy.cut_tree(Z, k)[:, 0])
         assert len(np.unique(labels)) == k
-
-
-def test_small_clusters_are_noise() -> None:
-    rng = np.random.default_rng(0)
-    X = np.concatenate([rng.normal(centre, 0.1, (50, 2)) for centre in ((0, 0), (5, 0), (0, 5))] + [[[90, 0], [0, 70]]])
-    Z = hierarchy.linkage(X, "centroid")
-    expected = np.repeat([0, 1, 2, -1], [50, 50, 50, 2])
-    for min_size in (2, 50, 0.02, 0.25):
-        np.testing.assert_array_equal(tree.cut(Z, n_clusters=3, min_size=min_size), expected)
-    np.testing.assert_array_equal(tree.cut(Z, height=2.0, min_size=2), expected)
-    with pytest.raises(ValueError, match="the 152 points have at most 3 clusters of at least 50 points, got n_clu"):
-        tree.cut(Z, n_clusters=4, min_size=50)
-
-
-def test_fractions_of_points() -> None:
-    asked = ((0.07, 100), (0.1, 31), (1e-9, 31), (np.int64(5), 31))
-    assert [tree.least_size(*each) for each in asked] == [7, 4, 1, 5]
 
 
 # --------------------------------------------------------------------------------------------------------------- points
@@ -221,31 +197,6 @@ def test_top_of_the_tree(Z: Array, data: Any) -> None:
         assert not any(found[top.nodes[branch]] < found[other] <= found[n + row] for other in merges)
 
 
-@given(Z=linkages(), data=st.data())
-def test_top_has_the_clusters_of_a_cut(Z: Array, data: Any) -> None:
-    n, found = len(Z) + 1, clusters(Z)
-    least = data.draw(st.integers(1, min(n, 4)))
-    p = data.draw(st.integers(1, len(forks(Z, least)) + 1))
-    top = tree.condense(Z, p, least)
-    labels = tree.cut(Z, n_clusters=p, min_size=least)
-    assert [found[node] for node in top.nodes[:p]] == [set(np.flatnonzero(labels == k)) for k in range(p)]
-    assert sum(len(found[node]) for node in top.noise) == np.count_nonzero(labels == -1)
-    if least == 1:
-        assert len(top.noise) == 0
-        assert top.nodes[-1] == 2 * n - 2
-
-
-def test_clusters_that_only_fall_to_pieces_stay_whole() -> None:
-    Z = np.array([[0, 1, 1.0, 2], [2, 3, 1.0, 2], [6, 7, 2.0, 4], [4, 5, 3.0, 2], [8, 9, 4.0, 6]])
-    top = tree.condense(Z, 3, 2)
-    assert top.nodes.tolist() == [6, 7, 9, 8, 10]
-    assert top.linkage.tolist() == [[0, 1, 2.0, 2], [3, 2, 4.0, 3]]
-    assert len(top.noise) == 0
-    assert tree.cut(Z, n_clusters=3, min_size=2).tolist() == [0, 0, 1, 1, 2, 2]  # merged at 3, after that at 2
-    with pytest.raises(ValueError, match="min_size must be at most the number of points, 6, got 7"):
-        tree.condense(Z, 3, 7)
-
-
 @given(Z=linkages(least=3, inversions=False), data=st.data())
 def test_top_has_the_order_of_scipy(Z: Array, data: Any) -> None:
     p = data.draw(st.integers(2, len(Z)))
@@ -255,27 +206,20 @@ def test_top_has_the_order_of_scipy(Z: Array, data: Any) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------ odd, and large
-def test_one_point_and_two() -> None:
+def test_one_point() -> None:
     Z = np.empty((0, 4))
     assert tree.is_monotone(Z)
-    assert tree.point_heights(Z).tolist() == [0.0]
     for how in ({"n_clusters": 1}, {"height": 0.0}, {"height": 1.0, "min_size": 0.5}):
         assert tree.cut(Z, **how).tolist() == [0]
     assert tree.cut(Z, height=0.0, min_size=2).tolist() == [-1]
-    assert tree.leaf_order(Z).tolist() == tree.members(Z, 0).tolist() == [0]
     assert tree.condense(Z, 1).linkage.shape == (0, 4)
     with pytest.raises(ValueError, match="at most 0 clusters of at least 2 points"):
         tree.cut(Z, n_clusters=1, min_size=2)
-    Z = np.array([[0, 1, 3.0, 2]])
-    assert tree.point_heights(Z).tolist() == [3.0, 3.0]
-    assert tree.cut(Z, n_clusters=2).tolist() == tree.cut(Z, height=2.9).tolist() == [0, 1]
-    assert tree.cut(Z, n_clusters=1).tolist() == tree.cut(Z, height=3.0).tolist() == [0, 0]
-    assert tree.condense(Z, 2).nodes.tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("rising", [True, False])
-def test_a_chain_of_a_million(rising: bool) -> None:
-    n = 1_000_000
+def test_a_long_chain(rising: bool) -> None:
+    n = 200_000
     Z = chain(n, rising=rising)
     assert tree.is_monotone(Z) is rising
     heights = tree.point_heights(Z)
@@ -298,12 +242,9 @@ def test_a_chain_of_a_million(rising: bool) -> None:
     ("change", "message"),
     [
         ({(1, 2): math.nan}, "row 1 is .* height must be finite"),
-        ({(0, 2): math.inf}, "row 0 is .* height must be finite"),
         ({(2, 2): -1.0}, "row 2 is .* height must be finite and not negative"),
         ({(1, 0): 6.0}, r"row 1 is .* points, 0 to 3, or 4 \+ an earlier row"),
         ({(1, 0): 0.5}, "row 1 is .* points"),
-        ({(1, 0): -1.0}, "row 1 is .* points"),
-        ({(1, 0): math.nan}, "row 1 is .* points"),
         ({(1, 0): 0.0}, "row 0 is .* merged in another row"),
         ({(0, 1): 0.0}, "row 0 is .* or twice"),
         ({(2, 3): 5.0}, "row 2 is .* sum of the sizes"),

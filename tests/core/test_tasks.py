@@ -11,6 +11,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+from cases.lanes import quick_first
 from cases.steps import Steps, in_chunks
 from dask.callbacks import Callback
 from dask.sizeof import sizeof
@@ -23,7 +24,6 @@ from daskclust.core.run.division import blocks_of_space, divide, task_count
 from daskclust.core.run.graph import boxed
 from daskclust.core.run.layout import runs_of
 from daskclust.core.run.plan import Cost
-from daskclust.core.run.sampling import _look
 from daskclust.core.run.workers import Workers, _Worker, _workers_of, find_workers, points_per_task
 from daskclust.core.space.partition import Partition
 from daskclust.events.plan import EventPlan
@@ -51,7 +51,8 @@ def sample_of(name):
 
 @pytest.mark.parametrize("name", TRIED)
 @pytest.mark.parametrize(
-    ("order", "seconds"), [("given", 2e-4), ("given", 0), ("mixed", 0.5), ("mixed", 3e-5), ("mixed", 0)]
+    ("order", "seconds"),
+    quick_first([("given", 2e-4), ("mixed", 3e-5), ("given", 0), ("mixed", 0.5), ("mixed", 0)], 2),
 )
 def test_answers_are_the_same(name, order, seconds):
     sample, how = sample_of(name), {}
@@ -145,7 +146,7 @@ ORDERS = {  # points, rows of chunks, whether all of these are read
 }
 
 
-@pytest.mark.parametrize("name", ORDERS)
+@pytest.mark.parametrize("name", quick_first(ORDERS, 3))
 def test_blocks_are_balanced(name):
     """All chunks are read only where some do not tell how many points there are in each block, or for few blocks."""
     points, rows, all_read = ORDERS[name]
@@ -162,12 +163,6 @@ def test_blocks_are_balanced(name):
     assert 0.7 * len(points) / 300 < min(sizes) <= max(sizes) < 1.5 * len(points) / 300
     assert len(read) == 600 if all_read else len(read) <= 128
     assert (division.reached is not None) == (name == "in space")
-
-
-def test_a_sample_does_not_hold_its_chunk():
-    points = _look(np.zeros((1000, 3)), 10, (0.0,) * 3)[0][0]
-    assert points.base is None
-    assert points.shape == (100, 3)
 
 
 def test_a_source_that_changes_is_told_of():
@@ -200,11 +195,8 @@ def test_runs(lengths, rows, wanted):
     [
         (10**9, 2, math.inf, 0.5),  # as long as is wished
         (10**8, 8, math.inf, 0.3125),  # four for each thread
-        (10**6, 8, math.inf, 0.1),  # but not too short
         (10**12, 1000, math.inf, 10.0),  # longer where there are many workers: one scheduler serves them all
-        (10**7, 4, math.inf, 1 / 12),  # as many for each thread, though ten of 0.1 s would do
         (10**9, 2, 300e6, 0.1),  # memory holds no more: 1e6 points of 100 bytes in a third of it
-        (10**12, 10, math.inf, 10.0),  # ten thousand of any length, for one scheduler
     ],
 )
 def test_points_of_a_task(n, workers, memory, seconds):

@@ -80,16 +80,6 @@ def test_hgcal_showers_point_to_the_origin_and_widen() -> None:
     assert 4 < profile.idxmax() < 16
 
 
-@pytest.mark.parametrize("cell_size", [0.5, 1.0, 3.0])
-def test_cells_are_a_hexagonal_lattice(cell_size: float) -> None:
-    ds = datasets.hgcal_event(5, 4, n_noise=500, cell_size=cell_size, rng=0)
-    for _, layer in ds.groupby("layer"):
-        xy = np.stack([layer["x"].values, layer["y"].values], axis=1).astype(float)
-        nearest = cKDTree(xy).query(xy, k=2)[0][:, 1]
-        assert nearest.min() >= cell_size * 0.999
-        np.testing.assert_allclose(nearest[nearest < 1.5 * cell_size], cell_size, rtol=1e-3)
-
-
 def test_points_go_to_the_nearest_cell() -> None:
     rng = np.random.default_rng(0)
     x, y = rng.uniform(-3, 3, (2, 2000))

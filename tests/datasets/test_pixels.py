@@ -170,10 +170,3 @@ def test_readout_order(disorder: float, seed: int) -> None:
     np.testing.assert_array_equal(order, datasets.readout_order(ds, disorder, rng=seed))
     if disorder == 0:
         np.testing.assert_array_equal(order, np.arange(500))
-
-
-def test_readout_order_of_wrong_arguments() -> None:
-    with pytest.raises(ValueError, match="disorder must be finite and not negative, got -1"):
-        datasets.readout_order(datasets.timepix(1, rng=0), -1.0)
-    with pytest.raises(ValueError, match="no variable 'toa'; it has x, y"):
-        datasets.readout_order(xr.Dataset({"x": ("hit", [1]), "y": ("hit", [1])}))

@@ -7,15 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cases.dbscan import Case, assert_answer, results
-from cases.lanes import drawn_points
+from cases.dbscan import Case, assert_answer
+
+from daskclust.dbscan.plan import DbscanPlan
 
 # ---------------------------------------------------------------------------------------------- adversarial divisions
 RNG = np.random.default_rng(11)
 
 
 def column(*x):
-    return np.array(x, float)[:, None]
+    """Return points along the first of two axes: kernels of one axis are compiled in the slow lane alone."""
+    return np.stack([x, np.zeros(len(x))], axis=1)
 
 
 def assert_divided(case, *divisions):
@@ -83,8 +85,8 @@ def test_point_that_weighs_enough_only_as_far_as_the_chunk_sees():
 @pytest.mark.parametrize("min_samples", [2, 4])
 def test_halos_that_are_chosen_here(min_samples):
     """Blocks of which the plan says how far they must see: each has core points on its face that others make."""
-    x = np.arange(0, 40, 0.5)[:, None]
-    X = np.concatenate([x, x[::4] + 0.25])[RNG.permutation(100)]
+    x = np.arange(0, 40, 0.5)
+    X = column(*x, *x[::4] + 0.25)[RNG.permutation(100)]
     case = Case(X, 0.75, min_samples)
     wanted = case.answer()
     assert_answer(case.fit(), wanted)
@@ -119,7 +121,7 @@ def test_corners_of_blocks(d):
 @pytest.mark.parametrize("min_samples", [2, 3])
 def test_clusters_that_join_across_periodic_faces_alone(min_samples):
     x = [0.1, 0.3, 9.9, 9.7, 5.0, 5.1, 5.2]
-    case = Case(column(*x), 0.5, min_samples, None, (10.0,))
+    case = Case(column(*x), 0.5, min_samples, None, (10.0, 0.0))
     assert assert_divided(case, [[3.0, 6.0]], [[0.2, 9.8]], [[5.0]]).labels.tolist() == [0, 0, 0, 0, 1, 1, 1]
     corners = np.array([[0.1, 0.1], [9.9, 9.9], [9.9, 0.1], [0.1, 9.9], [5.0, 5.0]])
     case = Case(corners, 0.5, min_samples, None, (10.0, 10.0))
@@ -151,7 +153,7 @@ def test_points_exactly_on_planes():
         for min_samples in (1, 2, 3):
             case = Case(column(*x), eps, min_samples)
             assert_divided(case, [x], [x[::2]], [x[1::2]], [np.nextafter(x, 9)], [np.nextafter(x, -9)])
-            cyclic = replace(case, period=(6.5,))
+            cyclic = replace(case, period=(6.5, 0.0))
             assert_divided(cyclic, [x[1:]], [x[2::2]], [np.nextafter(x[1:], 0)])
 
 
@@ -165,11 +167,18 @@ def test_chunks_without_points():
     assert_answer(case.chunked((0, 60, 0)), answer)
 
 
-def test_results_that_a_division_must_not_change_are_not_trivial():
-    """The drawn cases of this module have clusters, borders and noise."""
+def test_what_goes_up_is_of_faces_and_clusters():
+    """Frontiers grow with these, not with points; coordinates are of points that other chunks have as well."""
     rng = np.random.default_rng(0)
-    X = drawn_points(rng, "clumps", 60, 2, 12.0) * 2
-    labels, is_core, count = results(Case(X, 1.0, 4).fit())
-    assert count > 1
-    assert (labels == -1).any()
-    assert ((labels >= 0) & ~is_core).any()
+    sizes = []
+    for n in (1000, 16_000):
+        eps = 1.5 / np.sqrt(n)
+        case, plan = Case(rng.random((n, 2)), eps, 5), DbscanPlan(eps, 5, 1, (0.0, 0.0))
+        chunks = case.partition([0.5], [0.5]).split({"X": case.X}, 0)
+        frontiers = [plan.local(plan.measure(chunk))[1] for chunk in chunks]
+        for chunk, frontier in zip(chunks, frontiers, strict=True):
+            rows = np.searchsorted(chunk.ids, frontier.members)
+            np.testing.assert_array_equal(frontier.places, chunk.columns["X"][rows])
+            assert all(part.dtype == np.int64 for part in frontier._replace(places=frontier.members))
+        sizes.append(sum(len(frontier.members) for frontier in frontiers))
+    assert sizes[1] < 6 * sizes[0]

@@ -13,33 +13,26 @@ from daskclust.core.space.partition import Partition
 RNG = np.random.default_rng(5)
 X = RNG.uniform(0, 10, (80, 2))
 WEIGHT = RNG.integers(1, 9, 80) / 4
-NAMES = [(DBSCAN, "eps"), (FriendsOfFriends, "linking_length")]
 
 
-@pytest.mark.parametrize(("kind", "name"), NAMES)
 @pytest.mark.parametrize(
     ("boxsize", "error", "words"),
     [
-        (0, ValueError, "boxsize must be finite and positive, got 0"),
         (0.0, ValueError, r"boxsize must be finite and positive, got 0\.0"),
-        (-10.0, ValueError, r"boxsize must be finite and positive, got -10\.0"),
-        (np.nan, ValueError, "boxsize must be finite and positive, got nan"),
-        (np.inf, ValueError, "boxsize must be finite and positive, got inf"),
         ([10.0, -1.0], ValueError, r"boxsize must be finite and positive, got -1\.0"),
         (1.99, ValueError, r"boxsize must be at least 2 {name} = 2, got 1\.99.*smaller {name}, or boxsize=None"),
         ([None, 1.5], ValueError, r"boxsize must be at least 2 {name} = 2, got 1\.5"),
         ([10.0], ValueError, r"one number or one for each of the 2 axes of X, got \[10\.0\]"),
-        ((10.0, 10.0, 10.0), ValueError, r"each of the 2 axes of X, got \(10\.0, 10\.0, 10\.0\)"),
-        (True, TypeError, "boxsize must be a number, got True"),
         ("cube", (TypeError, ValueError), "boxsize.*'cube'"),
         (1e14, ValueError, r"boxsize must be at most 2\*\*45 {name} = 3\.51844e\+13, got 1e\+14.*boxsize=None"),
     ],
     ids=str,
 )
-def test_boxes(kind, name, boxsize, error, words):
-    for points in (X, da.from_array(X, chunks=(30, 2))):
-        with pytest.raises(error, match=words.replace("{name}", name)):
-            kind(1.0, boxsize=boxsize).fit(points)
+def test_boxes(boxsize, error, words):
+    for kind, name in ((DBSCAN, "eps"), (FriendsOfFriends, "linking_length")):
+        for points in (X, da.from_array(X, chunks=(30, 2))):
+            with pytest.raises(error, match=words.replace("{name}", name)):
+                kind(1.0, boxsize=boxsize).fit(points)
 
 
 def test_boxes_that_are_right():
@@ -54,8 +47,6 @@ def test_boxes_that_are_right():
     ("parameters", "words"),
     [
         ({"metric": "manhattan"}, r"metric must be 'euclidean', got 'manhattan'.*sklearn\.cluster\.DBSCAN"),
-        ({"metric": "precomputed"}, "metric must be 'euclidean', got 'precomputed'"),
-        ({"metric": max}, "metric must be 'euclidean', got <built-in function max>"),
         ({"p": 1}, r"p=1 and metric_params=None.*sklearn\.cluster\.DBSCAN"),
         ({"metric_params": {"p": 3}}, r"metric_params=\{'p': 3\}"),
     ],
@@ -71,21 +62,6 @@ def test_other_metrics(parameters, words):
 )
 def test_parameters_without_effect(parameters):
     assert_answer(DBSCAN(1.0, **parameters).fit(X), DBSCAN(1.0).fit(X))
-
-
-@pytest.mark.parametrize(
-    ("kind", "parameters", "words"),
-    [
-        (DBSCAN, {"eps": 0}, "eps must be finite and positive, got 0"),
-        (DBSCAN, {"min_samples": 0}, "min_samples must be 1 or more, got 0"),
-        (FriendsOfFriends, {"linking_length": np.inf}, "linking_length must be finite and positive, got inf"),
-        (FriendsOfFriends, {"linking_length": 1, "min_members": -3}, "min_members must be 1 or more, got -3"),
-    ],
-)
-def test_parameters(kind, parameters, words):
-    for points in (X, da.from_array(X, chunks=(30, 2))):
-        with pytest.raises(ValueError, match=words):
-            kind(**parameters).fit(points)
 
 
 def test_coordinates_that_are_too_far_apart():
@@ -105,13 +81,10 @@ def planes(cuts=((5.0,), ()), period=(0.0, 0.0), halo=2.0, **others):
     ("parameters", "partition", "words"),
     [
         ({}, "tiles", "partition must be .*space.*got 'tiles'"),
-        ({}, "layers", "got 'layers'"),
-        ({}, None, "got None"),
         ({}, "chunks", r'partition="chunks" needs one chunk, X has 3.*"space", or X\.rechunk'),
         ({}, planes(halo=1.999), r"halo of 1\.999; it must be at least 2, two times"),
         ({"min_samples": 2}, planes(halo=0.5), r"halo of 0\.5; it must be at least 1, one times"),
         ({}, planes(period=(10.0, 0.0)), r"axes of periods \(10\.0, 0\.0\).*of periods \(0\.0, 0\.0\) \(0: open\)"),
-        ({"boxsize": 10.0}, planes(), r"axes of periods \(0\.0, 0\.0\).*of periods \(10\.0, 10\.0\)"),
         ({"boxsize": 10.0}, planes(period=(10.0, 11.0)), r"periods \(10\.0, 11\.0\)"),
         ({}, planes(((5.0,), (), (1.0,)), (0.0,) * 3), r"cuts 3 axes.*the points have 2 axes"),
         ({}, planes(groups=2), "2 groups of layers, but the points have no layer"),

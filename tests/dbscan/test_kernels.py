@@ -15,10 +15,9 @@ from oracles import brute as oracles
 
 from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.operations import atomic_add
-from daskclust.core.merge.sets import Fragments, merge_fragments
 from daskclust.dbscan.block_search import squared_limits
-from daskclust.dbscan.kernels.blocks import fold_around, make_grid, reach_table, sweep_row
-from daskclust.dbscan.kernels.core_points import add_exactly, run_of
+from daskclust.dbscan.kernels.blocks import fold_around, sweep_row
+from daskclust.dbscan.kernels.core_points import add_exactly
 
 RNG = np.random.default_rng(12)
 
@@ -55,9 +54,9 @@ def met_by(kernel_, count, blocks):
 
 
 @st.composite
-def block_sets(draw, dims=(1, 2, 3)):
+def block_sets(draw):
     """Draw points of few or many blocks, periods of one, two, three and more blocks; tables of rows and sparse rows."""
-    d = draw(st.sampled_from(dims))
+    d = draw(st.sampled_from([2, 3]))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     size = draw(st.sampled_from([0.5, 3.0, 12.0, 60.0, 3e5]))
     n = draw(st.integers(1, 60))
@@ -70,7 +69,7 @@ def block_sets(draw, dims=(1, 2, 3)):
     return X, period, blocks_of(X, 1.0, period)
 
 
-@given(block_sets(dims=(2, 3)))
+@given(block_sets())
 def test_pairs_of_blocks_are_met_once(drawn):
     """`sweep_row` meets the pairs that `fold_around` meets, and sees the same of them.
 
@@ -112,61 +111,6 @@ def test_neighbours_meet_within_reach(drawn):
     assert near[same_cell].all()
 
 
-@pytest.mark.parametrize("period", [(0.0,), (2.0,), (50.0,), (0.0, 0.0), (3.0, 50.0), (0.0, 0.0, 0.0), (2.0, 9.0, 0.0)])
-def test_reach_against_all_cells(period):
-    """Of each cell of a block, those cells whose nearest corners are within eps are in reach, wherever they are."""
-    d = len(period)
-    grid = make_grid(np.zeros(d), np.full(d, 50.0), 1.0, period)
-    table = reach_table(grid, 1.0)
-    assert table.shape == (64, 27)
-    width = 1 << (6 // d)
-    offsets = np.stack(np.meshgrid(*[np.arange(-1, 2)] * d, indexing="ij"), axis=-1).reshape(-1, d)
-    inside = np.stack(np.meshgrid(*[np.arange(width)] * d, indexing="ij"), axis=-1).reshape(-1, d)
-    side = 1 / np.array(grid.inverse)
-    for bit, here in enumerate(inside):
-        for offset in offsets:
-            block = offset.copy()
-            for axis, (cycle, count) in enumerate(zip(period, grid.blocks[3 - d :], strict=True)):
-                if cycle and count <= 2:
-                    block[axis] %= count
-            code = 13 + (block * 3 ** np.arange(d)[::-1]).sum()
-            gap = np.maximum(np.abs(offset * width + inside - here) - 1, 0) * side
-            for other in np.flatnonzero((gap**2).sum(axis=1) <= 1.0):
-                assert table[bit, code] >> other & 1, (bit, offset, other)
-
-
-@kernel
-def _first_run(i, near, block, blocks, out):
-    begin, end, rest = run_of(near[i], block, blocks)
-    out[i, 0], out[i, 1], out[i, 2] = begin, end, rest
-
-
-@given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1), st.integers(0, 2**32))
-def test_runs_of_points(occupied, wanted, seed):
-    """Cells of `near` are taken with the empty ones between them up to the first that holds points and is not near."""
-    rng = np.random.default_rng(seed)
-    occupied = occupied or 1 << 63
-    near = (occupied & wanted) or occupied
-    bits = [bit for bit in range(64) if occupied >> bit & 1]
-    sizes = rng.integers(1, 4, len(bits))
-    start = np.concatenate([[7], 7 + np.cumsum(sizes)]).astype(np.int32)
-    mask, first_cell = np.array([occupied], np.uint64).view(np.int64), np.array([0, len(bits)], np.int32)
-    blocks = blocks_of(np.zeros((1, 2)), 1.0)._replace(occupied=mask, first_cell=first_cell, start=start)
-    points = []
-    while near:
-        out = np.empty((1, 3), np.int64)
-        _first_run.run(1, np.array([near], np.uint64).view(np.int64), 0, blocks, out)
-        begin, end, rest = out[0]
-        assert begin < end
-        points.extend(range(begin, end))
-        ends_at = start.tolist().index(end)
-        assert ends_at == len(bits) or not near >> bits[ends_at] & 1  # no cell of the run is left out
-        near = int(rest) & (2**64 - 1)
-    chosen = (occupied & wanted) or occupied
-    expected = [p for k, bit in enumerate(bits) if chosen >> bit & 1 for p in range(start[k], start[k + 1])]
-    assert points == expected
-
-
 @given(
     st.integers(1, 3),
     st.floats(1e-25, 1e25),
@@ -193,13 +137,6 @@ def test_limits_bound_the_rounding_of_float32(d, eps, seed, offset, ratio):
     is_near = wide <= square
     assert is_near[narrow <= surely].all()
     assert not is_near[narrow > possibly].any()
-
-
-def test_limits_of_float64_and_beyond_float32():
-    assert squared_limits(0.3, np.float64) == (0.3 * 0.3,) * 3
-    for eps in (1e-20, 1e20):
-        surely, possibly, square = squared_limits(eps, np.float32)
-        assert (surely, possibly, square) == (-1, np.inf, eps * eps)
 
 
 @kernel
@@ -235,38 +172,3 @@ def test_sums_are_rounded_once(seed, kind):
 def test_sums_of_numbers_very_far_apart():
     rng = np.random.default_rng(1)
     sums_are_exact(rng.choice([1e16, -1e16, 1.0, 0.3], 1000), np.arange(0, 1001, 20))
-
-
-@given(st.data())
-def test_fragments_are_merged_as_by_a_plain_union_find(data):
-    """Sets of chunks that share a member are one; numbers go by first elements, small ones are noise."""
-    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
-    chunks, least = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 5))
-    universe = rng.permutation(data.draw(st.integers(1, 60)))
-    fragments, sets, taken = [], [], set()
-    for _ in range(chunks):
-        ids = rng.choice(universe, rng.integers(0, len(universe) + 1), replace=False)
-        parts = [np.sort(part) for part in np.array_split(ids, rng.integers(1, 5)) if len(part)]
-        mine = [{int(i) for i in part} - taken for part in parts]  # what the chunk owns
-        taken |= set().union(*mine) if mine else set()
-        fragments.append(
-            Fragments(
-                np.array([part[0] for part in parts], np.int64),
-                np.array([len(own) for own in mine], np.int64),
-                np.concatenate([np.empty(0, np.int64), *parts]).astype(np.int64),
-                np.repeat(np.arange(len(parts)), [len(part) for part in parts]),
-            )
-        )
-        sets.append((parts, mine))
-    merged: list[set[int]] = []
-    for parts, _ in sets:
-        for part in parts:
-            touching = [each for each in merged if each & set(part.tolist())]
-            merged = [each for each in merged if each not in touching] + [set(part.tolist()).union(*touching)]
-    large = sorted((each for each in merged if len(each) >= least), key=min)
-    slices = merge_fragments(fragments, least)
-    assert len(slices) == chunks
-    for (parts, _), mine in zip(sets, slices, strict=True):
-        wanted = [next((k for k, each in enumerate(large) if part[0] in each), -1) for part in parts]
-        assert mine.numbers.tolist() == wanted
-        assert mine.n_clusters == len(large)

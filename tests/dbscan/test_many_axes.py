@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from cases.dbscan import Case, as_sklearn, assert_answer
+from cases.lanes import in_long_lane, some_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,15 +32,13 @@ def cases(draw):
     return Case(X, eps * unit, draw(st.sampled_from([1, 2, 2, 3, 8])), weight, tuple(cycle * unit for cycle in period))
 
 
-@settings(max_examples=100)
+@settings(max_examples=in_long_lane(1000, otherwise=60))
 @given(cases())
 def test_distances_near_eps(case):
     assert_answer(case.fit(), case.answer())
 
 
-@pytest.mark.parametrize("scatter", [0.0, 1e-3, 1e9])
-@pytest.mark.parametrize("min_samples", [2, 3, 10])
-@pytest.mark.parametrize("d", [4, 7, 12, 20])
+@some_of(9, d=[4, 7, 12, 20], min_samples=[2, 3, 10], scatter=[0.0, 1e-3, 1e9])
 def test_as_sklearn(d, min_samples, scatter):
     """Clumps with tails, on any scale of distances between them, with points of which some are equal."""
     rng = np.random.default_rng([d, min_samples])

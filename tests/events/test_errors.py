@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from cases.events import HITS, VARIANTS, WANTED, Case, assert_labels, lazy
+from cases.events import HITS, VARIANTS, Case, assert_labels, lazy
 from sklearn.utils import estimator_checks
 
 from daskclust import EventBuilder
@@ -16,13 +16,9 @@ from daskclust.core.space.partition import Partition
 @pytest.mark.parametrize(
     ("parameters", "error", "words"),
     [
-        ({"dt_max": 0}, ValueError, "dt_max must be finite and positive, got 0"),
         ({"variant": "locale"}, ValueError, "variant must be 'local', 'global', 'static', got 'locale'"),
-        ({"variant": None}, ValueError, "variant must be .*, got None"),
         ({"connectivity": 6}, ValueError, "connectivity must be 8 or 4 pixels, got 6"),
-        ({"connectivity": "8"}, ValueError, "connectivity must be 8 or 4 pixels, got '8'"),
         ({"connectivity": True}, ValueError, "connectivity must be 8 or 4 pixels, got True"),
-        ({"min_hits": 0}, ValueError, "min_hits must be 1 or more, got 0"),
     ],
 )
 def test_parameters(parameters, error, words):
@@ -41,11 +37,9 @@ def with_value(name, row, value):
     ("name", "value", "words"),
     [
         ("toa", np.nan, r"toa must be finite, got toa\[47\] = nan; remove"),
-        ("toa", np.inf, r"toa\[47\] = inf"),
         ("toa", -np.inf, r"toa\[47\] = -inf"),
         ("x", 1.5, r"x must be whole numbers, got float64; .*: x\[47\] = 1\.5"),
         ("y", np.nan, r"y\[47\] = nan"),
-        ("y", np.inf, r"y\[47\] = inf"),
         ("chip", 0.25, r"chip\[47\] = 0\.25"),
         ("x", 1e19, r"x\[47\] = 1e\+19"),
     ],
@@ -55,34 +49,30 @@ def test_values(make, name, value, words):
         np.asarray(EventBuilder(100.0).fit(make(with_value(name, 47, value))).labels_)
 
 
-@pytest.mark.parametrize("name", ["x", "y", "toa", "chip"])
 @pytest.mark.parametrize("make", [dict, lazy], ids=["memory", "dask"])
-def test_lengths(make, name):
-    with pytest.raises(ValueError, match=r"must have one value for each of the \d+ points.*\(\d+,\)"):
-        EventBuilder(100.0).fit(make({**HITS, name: HITS[name][:-1]}))
+def test_lengths(make):
+    for name in HITS:
+        with pytest.raises(ValueError, match=r"must have one value for each of the \d+ points.*\(\d+,\)"):
+            EventBuilder(100.0).fit(make({**HITS, name: HITS[name][:-1]}))
 
 
-@pytest.mark.parametrize("name", ["x", "y", "toa"])
 @pytest.mark.parametrize("make", [dict, pd.DataFrame, lazy, lambda hits: Case(hits).dataset()])
-def test_missing_columns(make, name):
-    hits = {key: values for key, values in HITS.items() if key != name}
-    with pytest.raises(ValueError, match=rf"there is no column '{name}'; needed are x, y, toa, there are .*chip"):
-        EventBuilder(100.0).fit(make(hits))
+def test_missing_columns(make):
+    for name in ("x", "y", "toa"):
+        hits = {key: values for key, values in HITS.items() if key != name}
+        with pytest.raises(ValueError, match=rf"there is no column '{name}'; needed are x, y, toa, there are .*chip"):
+            EventBuilder(100.0).fit(make(hits))
 
 
 @pytest.mark.parametrize(
     ("data", "error", "words"),
     [
         (np.zeros((5, 2)), ValueError, r"shape \(n, 3\): x, y, toa.*got \(5, 2\)"),
-        (np.zeros((5, 5)), ValueError, r"got \(5, 5\)"),
         ([1.0, 2.0, 3.0], ValueError, r"got \(3,\)"),
         (np.zeros(5), TypeError, "hits must be a Dataset.*ndarray"),
         ("run.tpx3", TypeError, "hits must be a Dataset.*str"),
-        (None, TypeError, "hits must be a Dataset.*NoneType"),
         ({**HITS, "toa": HITS["toa"].astype(str)}, ValueError, "toa must be numbers, got dtype <U"),
-        ({**HITS, "toa": HITS["toa"].astype("M8[ns]")}, ValueError, "toa must be numbers, got dtype datetime64"),
         ({**HITS, "toa": HITS["toa"] + 0j}, ValueError, "Complex data not supported: toa is complex128"),
-        ({**HITS, "x": HITS["x"].astype(str)}, ValueError, "x must be numbers, got dtype <U"),
         ({**HITS, "x": HITS["x"] > 2}, ValueError, "x must be whole numbers, got bool"),
         ({**HITS, "toa": HITS["toa"][:, None]}, ValueError, r"toa must have one dimension, got shape \(90, 1\)"),
         ({**HITS, "y": np.zeros((90, 2), int)}, ValueError, r"y must have one value for each.*\(90, 2\)"),
@@ -93,45 +83,24 @@ def test_shapes_and_types(data, error, words):
         EventBuilder(100.0).fit(data)
 
 
-def test_datasets_with_more_dimensions():
-    ds = Case(HITS).dataset()
-    np.testing.assert_array_equal(
-        EventBuilder(100.0).fit(ds.assign(image=(("a", "b"), np.ones((2, 3))))).labels_, WANTED
-    )
-    with pytest.raises(ValueError, match=r"points must be along one dimension.* toa \(hit, edge\)"):
-        EventBuilder(100.0).fit(ds.assign(toa=(("hit", "edge"), np.zeros((90, 2)))))
-
-
-def test_unknown_chunk_sizes():
-    columns = lazy(HITS)
-    few = {name: values[columns["x"] > 2] for name, values in columns.items()}
-    with pytest.raises(ValueError, match=r"unknown chunk sizes; call \.compute_chunk_sizes\(\)"):
-        EventBuilder(100.0).fit(few)
-
-
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("order", [(1, 0), (1, 0, 2), (0, 2, 1), (0, 1, 3, 2)])
-def test_chunks_out_of_order(variant, order):
+def test_chunks_out_of_order(variant):
     """The last chunk too."""
-    parts = np.array_split(np.arange(90), len(order))
-    sizes = tuple(len(parts[k]) for k in order)
-    case = Case(HITS, 100.0, {"variant": variant}).reordered(np.concatenate([parts[k] for k in order]))
-    with pytest.raises(ValueError, match=r'hit \d+ has a hit at toa .*, earlier than .*partition="windows"'):
-        case.chunked(sizes).labels_.compute()
-    assert_labels(case.chunked(sizes, "windows"), case.answer())
+    for order in ((1, 0), (0, 2, 1), (0, 1, 3, 2)):
+        parts = np.array_split(np.arange(90), len(order))
+        sizes = tuple(len(parts[k]) for k in order)
+        case = Case(HITS, 100.0, {"variant": variant}).reordered(np.concatenate([parts[k] for k in order]))
+        with pytest.raises(ValueError, match=r'hit \d+ has a hit at toa .*, earlier than .*partition="windows"'):
+            case.chunked(sizes).labels_.compute()
+        assert_labels(case.chunked(sizes, "windows"), case.answer())
 
 
 @pytest.mark.parametrize(
     ("partition", "words"),
     [
         ("space", 'partition must be "auto", "chunks", "windows" or a Partition, got .space'),
-        (None, "got None"),
         (Partition(groups=2), "2 groups of layers, but the points have no layer"),
         (Partition(cuts=(np.array([1.0]), np.array([1.0])), period=(0.0, 0.0)), "cuts 2 axes.*the points have 1 axes"),
-        (
-            Partition(cuts=(np.array([1.0]),), period=(5.0,)),
-            r"axes of periods \(5\.0,\).*of periods \(0\.0,\) \(0: open\)",
-        ),
     ],
 )
 def test_partitions(partition, words):

@@ -10,7 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from cases.events import HITS, TICK, VARIANTS, WANTED, Case, assert_labels, brute_force, dense, lazy
+from cases.events import HITS, TICK, VARIANTS, WANTED, Case, assert_labels, lazy
+from cases.lanes import quick_first
+from oracles.brute import events as brute_force
 
 from daskclust import EventBuilder
 from daskclust.core.device.arrays import HOST
@@ -32,7 +34,7 @@ def as_case(ds, dt_max, **others):
     return Case({name: ds[name].values for name in ("x", "y", "toa", "chip")}, dt_max, others, "quad" in ds.layout)
 
 
-@pytest.mark.parametrize("dt_max", [TICK, 25.0, 200.0, 1e4, 3e5])
+@pytest.mark.parametrize("dt_max", quick_first([25.0, 3e5, TICK, 200.0, 1e4], 2))
 def test_real_data_equals_brute_force(real, dt_max):
     assert real.sizes["hit"] == 98_548
     case = as_case(real, dt_max)
@@ -58,13 +60,7 @@ def test_other_definitions_on_real_data(real, variant):
 
 
 # -------------------------------------------------------------------------------------------------------------- columns
-@pytest.mark.parametrize(
-    "dtype",
-    [
-        np.int64,
-        *(pytest.param(dtype, marks=pytest.mark.slow) for dtype in (np.int8, np.uint64, np.float32, np.float64)),
-    ],
-)
+@pytest.mark.parametrize("dtype", quick_first([np.int64, np.int8, np.uint64, np.float32, np.float64]))
 def test_whole_coordinates_of_any_type(dtype):
     hits = {**HITS, "x": HITS["x"].astype(dtype), "y": HITS["y"].astype(dtype), "chip": HITS["chip"].astype(dtype)}
     assert_labels(EventBuilder(100.0).fit(hits), WANTED)
@@ -80,7 +76,7 @@ def test_times_of_any_type(dtype):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("spread", [1, 7, 10**6, 10**9])
+@pytest.mark.parametrize("spread", [1, 10**9])
 def test_coordinates_far_apart_and_negative(variant, spread):
     """Pixels in the same places, or in touching ones, however many lie between."""
     for name in ("x", "y", "chip"):
@@ -92,22 +88,10 @@ def test_coordinates_far_apart_and_negative(variant, spread):
         assert_labels(case.chunked((50, 40)), wanted)
 
 
-def test_all_columns_far_apart():
-    rng = np.random.default_rng(2)
-    hits = {name: rng.choice([-(10**9), -1, 0, 1, 10**9, 10**9 + 1], 300) for name in ("x", "y")}
-    hits |= {"chip": rng.choice([-5, 0, 10**12], 300), "toa": rng.uniform(0, 2000, 300)}
-    assert_labels(EventBuilder(100.0).fit(hits), brute_force(hits, 100.0))
-
-
 @pytest.mark.parametrize(
     "ends",
-    [
-        np.array([-(2**63), 2**63 - 1]),
-        np.array([-(2**62), 2**62]),
-        np.array([0, 2**63 - 1]),
-        np.array([0, 2**64 - 1], np.uint64),
-    ],
-    ids=["int64", "63 bits", "not negative", "uint64"],
+    [np.array([-(2**63), 2**63 - 1]), np.array([-(2**62), 2**62]), np.array([0, 2**64 - 1], np.uint64)],
+    ids=["int64", "63 bits", "uint64"],
 )
 @pytest.mark.parametrize("name", ["x", "chip"])
 def test_the_ends_of_the_coordinates_do_not_touch(name, ends):
@@ -119,12 +103,6 @@ def test_the_ends_of_the_coordinates_do_not_touch(name, ends):
         assert name in str(error)  # noqa: PT017
         return
     assert_labels(builder, np.array([0, 1]))
-
-
-def test_many_chips():
-    rng = np.random.default_rng(3)
-    hits = {**dense(3000, 4, pixels=3, ticks=3000), "chip": rng.integers(0, 5000, 3000).astype(np.uint16)}
-    assert_labels(EventBuilder(1000.0).fit(hits), brute_force(hits, 1000.0))
 
 
 @pytest.mark.slow
@@ -193,47 +171,3 @@ def test_chips_from_elsewhere_or_none():
     quad = Case(HITS, quad=True).dataset()
     assert_labels(EventBuilder(100.0).fit(quad), one)
     assert_labels(EventBuilder(100.0).fit(quad, chip=HITS["chip"]), WANTED)
-
-
-def test_some_columns_lazy():
-    for name in HITS:
-        assert_labels(EventBuilder(100.0).fit({**HITS, name: lazy(HITS)[name]}), WANTED)
-
-
-def test_views_and_input_that_is_read_only():
-    wide = np.stack([HITS[name].astype(float) for name in ("x", "y", "toa", "chip")] * 2, axis=1)
-    wide.setflags(write=False)
-    before = wide.copy()
-    assert_labels(EventBuilder(100.0).fit(wide[:, 4:]), WANTED)
-    backward = EventBuilder(100.0).fit(wide[::-1, :4])
-    assert_labels(backward, brute_force({name: values[::-1] for name, values in HITS.items()}, 100.0))
-    np.testing.assert_array_equal(wide, before)
-
-
-# ------------------------------------------------------------------------------------------------------------- extremes
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_few_and_equal_hits(variant):
-    def labels(n, x=5, toa=7.5, min_hits=1):
-        hits = {"x": np.full(n, x), "y": np.full(n, 3), "toa": np.full(n, toa)}
-        got = EventBuilder(100.0, variant=variant, min_hits=min_hits).fit(hits)
-        chunked = EventBuilder(100.0, variant=variant, min_hits=min_hits).fit(lazy(hits, 2 if n else 1))
-        assert_labels(chunked, got.labels_)
-        return got.labels_.tolist()
-
-    assert labels(0) == []
-    assert labels(1) == [0]
-    assert labels(1, min_hits=2) == [-1]
-    assert labels(9) == [0] * 9
-    assert labels(9, x=-4, toa=-1e9, min_hits=9) == [0] * 9
-    assert labels(9, min_hits=10) == [-1] * 9
-
-
-def test_all_noise():
-    case = Case({**HITS, "x": np.arange(90) * 2}, 100.0, {"min_hits": 2})
-    assert_labels(case.fit(), np.full(90, -1))
-    assert_labels(case.chunked((30, 30, 30)), np.full(90, -1))
-
-
-def test_hits_earlier_than_zero_and_late():
-    for shift in (-1e6, 2.0**40):
-        assert_labels(EventBuilder(100.0).fit({**HITS, "toa": HITS["toa"] + shift}), WANTED)

@@ -1,4 +1,4 @@
-"""The laws of design.md section 6 for event building: all three definitions as by brute force, however divided."""
+"""Event building against brute force, all three definitions, in memory and however divided."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from cases.events import TICK, VARIANTS, Case, assert_labels, brute_force, cases, dense, in_time, tiny_pieces
-from cases.lanes import row_chunks
-from hypothesis import example, given
+from cases.events import TICK, VARIANTS, Case, assert_labels, cases, dense, tiny_pieces
+from cases.lanes import in_long_lane, row_chunks
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.brute import in_time
 
 from daskclust.core.device.arrays import HOST
 from daskclust.core.device.kernels import Kernel
 from daskclust.core.device.unionfind import flatten
-from daskclust.core.merge.labels import same_partition
 from daskclust.core.space.partition import Partition
 from daskclust.events import matrix
 from daskclust.events import plan as plans
@@ -28,23 +28,6 @@ PIECES = st.tuples(st.sampled_from([1, 2, 3, 10]), st.integers(2, 7))
 
 
 # --------------------------------------------------------------------------------------------------------- brute force
-@given(cases())
-def test_equals_brute_force(case):
-    assert_labels(case.fit(), case.answer())
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("connectivity", [4, 8])
-@pytest.mark.parametrize("ticks", [40, 400, 4000])
-def test_dense_streams_equal_brute_force(variant, connectivity, ticks):
-    """More hits than one block of the fast kernel; from all in one cluster to many clusters of a few."""
-    for min_hits in (1, 4):
-        others = {"variant": variant, "connectivity": connectivity, "min_hits": min_hits}
-        case = Case(dense(500, ticks, pixels=9, ticks=ticks), 8 * TICK, others)
-        wanted = case.answer()
-        assert_labels(case.fit(), wanted)
-        with tiny_pieces(20, 5):
-            assert_labels(case.fit(), wanted)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -72,18 +55,10 @@ def test_the_three_definitions_differ():
 
 
 # -------------------------------------------------------------------------------------------------------------- windows
-@given(st.data(), cases(is_sorted=True))
-def test_chunks_of_any_size(data, case):
-    """Empty ones, ones shorter than dt_max, clusters across many; hits within a chunk in any order."""
-    rows = data.draw(row_chunks(len(case)))
-    if data.draw(st.booleans()):
-        rng, ends = np.random.default_rng(len(case)), np.cumsum([0, *rows])
-        case = case.reordered(np.concatenate([rng.permutation(np.arange(a, b)) for a, b in itertools.pairwise(ends)]))
-    assert_labels(case.chunked(rows), case.answer())
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("rows", [1, 2, 7, 64])
+@pytest.mark.parametrize("rows", [1, 7])
 def test_chunks_much_shorter_than_dt_max(variant, rows):
     case = Case(dense(130, 3, pixels=7, ticks=500), 40 * TICK, {"variant": variant, "min_hits": 2})
     sizes = tuple([rows] * (130 // rows) + [130 % rows])
@@ -105,31 +80,42 @@ def test_a_cluster_that_joins_others_late(variant):
     assert (wanted.max() == 0) == (variant != "static")
 
 
-@given(st.data(), cases())
-def test_windows_of_hits_in_any_order(data, case):
-    assert_labels(case.chunked(data.draw(row_chunks(len(case))), "windows"), case.answer())
+@settings(max_examples=in_long_lane(1000, otherwise=60))
+@given(st.data(), cases(), PIECES)
+def test_memory_chunks_and_windows_equal_brute_force(data, case, pieces):
+    """In pieces for threads, too; chunks in the order of time, empty ones and ones shorter than dt_max among them.
+
+    Windows are cut at any times, also those of hits, and before and after all of them.
+    """
+    wanted, n = case.answer(), len(case)
+    assert_labels(case.fit(), wanted)
+    with tiny_pieces(*pieces):
+        assert_labels(case.fit(), wanted)
+        times = [st.floats(-1e4, 1e4)] + ([st.sampled_from(case.hits["toa"].tolist())] if n else [])
+        cuts = np.unique(data.draw(st.lists(st.one_of(times), max_size=6))).astype(float)
+        partition = data.draw(st.sampled_from(["chunks", "windows", Partition(cuts=(cuts,), period=(0.0,))]))
+        rows = data.draw(row_chunks(n))
+        if partition == "chunks":  # within one, hits are in any order
+            order, rng, ends = in_time(case.hits), np.random.default_rng(n), np.cumsum([0, *rows])
+            case = case.reordered(np.concatenate([rng.permutation(order[a:b]) for a, b in itertools.pairwise(ends)]))
+            wanted = case.answer()
+        assert_labels(case.chunked(rows, partition), wanted)
 
 
-@given(st.data(), cases())
-def test_any_windows(data, case):
-    """Cuts at any times, also those of hits, and before and after all of them."""
-    times = [st.floats(-1e4, 1e4)] + ([st.sampled_from(case.hits["toa"].tolist())] if len(case) else [])
-    cuts = np.unique(data.draw(st.lists(st.one_of(times), max_size=6)))
-    partition = Partition(cuts=(np.array(cuts, float),), period=(0.0,))
-    assert_labels(case.chunked(data.draw(row_chunks(len(case), 4)), partition), case.answer())
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("connectivity", [4, 8])
+def test_dense_streams_equal_brute_force(variant, connectivity):
+    """More hits than one block of the fast kernel; from all in one cluster to many clusters of a few."""
+    for ticks, min_hits in ((40, 1), (400, 4), (4000, 4)):
+        others = {"variant": variant, "connectivity": connectivity, "min_hits": min_hits}
+        case = Case(dense(500, ticks, pixels=9, ticks=ticks), 8 * TICK, others)
+        wanted = case.answer()
+        assert_labels(case.fit(), wanted)
+        with tiny_pieces(20, 5):
+            assert_labels(case.fit(), wanted)
 
 
 # -------------------------------------------------------------------------------------------------------------- threads
-@given(cases(), PIECES)
-def test_pieces_in_memory(case, pieces):
-    with tiny_pieces(*pieces):
-        assert_labels(case.fit(), case.answer())
-
-
-@given(st.data(), cases(is_sorted=True), PIECES)
-def test_pieces_of_chunks(data, case, pieces):
-    with tiny_pieces(*pieces):
-        assert_labels(case.chunked(data.draw(row_chunks(len(case), 4))), case.answer())
 
 
 @pytest.mark.slow
@@ -261,57 +247,3 @@ def test_few_hits_of_very_many_pixels(case, data):
             assert_labels(case.fit(), wanted)
         order = in_time(hits)
         assert_labels(case.reordered(order).chunked(rows), case.reordered(order).answer())
-
-
-# --------------------------------------------------------------------------------------------------- order and position
-@given(cases(), st.randoms(use_true_random=False))
-def test_permutation(case, random):
-    """Numbers go by time, so they stay where no times are equal; by the local rule clusters stay in any case."""
-    order = np.array(random.sample(range(len(case)), len(case)), int)
-    before, after = case.fit().labels_[order], case.reordered(order).fit().labels_
-    if len(np.unique(case.hits["toa"])) == len(case):
-        np.testing.assert_array_equal(after, before)
-    if case.others["variant"] == "local":
-        assert same_partition(after, before)
-
-
-@given(cases(), st.integers(-(10**6), 10**6), st.integers(-3, 300))
-def test_shift_changes_nothing(case, ticks, pixels):
-    """Times and shifts are multiples of a tick, which add up exactly."""
-    case.hits["toa"] = np.round(case.hits["toa"] / TICK) * TICK
-    wanted = case.fit().labels_
-    moved = {name: values.astype(np.int64) + pixels for name, values in case.hits.items() if name in ("x", "y")}
-    case.hits = {**case.hits, **moved, "toa": case.hits["toa"] + ticks * TICK}
-    assert_labels(case.fit(), wanted)
-
-
-@given(cases(variants=("local",)))
-def test_components_do_not_depend_on_the_direction_of_time(case):
-    case.others["min_hits"] = 1
-    before = case.fit().labels_
-    case.hits["toa"] = -case.hits["toa"]
-    assert same_partition(case.fit().labels_, before)
-
-
-@given(cases())
-@example(Case(dense(60), 10.0, {"variant": "static"}))
-def test_numbers_are_consecutive_by_time(case):
-    labels = case.fit().labels_
-    order = np.argsort(case.hits["toa"], kind="stable")
-    numbers = labels[order][labels[order] >= 0]
-    distinct, firsts = np.unique(numbers, return_index=True)
-    np.testing.assert_array_equal(distinct, np.arange(len(distinct)))
-    assert (np.diff(firsts) > 0).all()
-    if len(numbers):
-        assert np.bincount(numbers).min() >= case.others.get("min_hits", 1)
-
-
-def test_chips_are_independent():
-    """The answer for all chips, chip by chip, is that for each alone."""
-    hits = dense(400, 8, chips=4)
-    both = Case(hits, 10 * TICK).fit().labels_
-    for chip in range(4):
-        mine = hits["chip"] == chip
-        alone = brute_force({name: values[mine] for name, values in hits.items()}, 10 * TICK)
-        assert same_partition(both[mine], alone)
-    assert len(np.unique(both)) == sum(len(np.unique(both[hits["chip"] == chip])) for chip in range(4))

@@ -2,19 +2,16 @@
 
 import pickle
 
-import dask.array as da
 import numpy as np
 import pytest
-import xarray as xr
 from cases.clue import raise_if_dask_computes
-from cases.events import VARIANTS, Case, assert_labels, dense
+from cases.events import VARIANTS, Case, dense
 from cases.steps import assert_steps
 
 from daskclust.core.space.partition import Partition
 
 CASE = Case(dense(300, 3, ticks=1500), 40.0, {"min_hits": 2})
 WANTED = CASE.answer()
-ROWS = (70, 0, 70, 70, 70, 20)
 
 
 def test_accessor_stays_lazy():
@@ -22,13 +19,6 @@ def test_accessor_stays_lazy():
     with raise_if_dask_computes():
         out = ds.clust.events(CASE.dt_max, **CASE.others)
     assert out["label"].chunks == ((70, 70, 70, 70, 20),)
-    np.testing.assert_array_equal(out["label"].values, WANTED)
-
-
-def test_chunks_of_a_dataset_agree_where_some_are_empty():
-    lazy = {name: ("hit", da.from_array(values, chunks=(ROWS,))) for name, values in CASE.hits.items()}
-    out = xr.Dataset(lazy).clust.events(CASE.dt_max, **CASE.others)
-    assert out.chunks["hit"] == ROWS
     np.testing.assert_array_equal(out["label"].values, WANTED)
 
 
@@ -40,13 +30,6 @@ def test_what_goes_between_workers_can_be_pickled(variant):
     chunks = Partition(cuts=(np.array([500.3, 1000.3]),), period=(0.0,)).split(columns, 0, "toa")
     wanted = {"labels": case.answer()}
     assert_steps(case.estimator()._plan(), chunks, wanted, lambda thing: pickle.loads(pickle.dumps(thing)))
-
-
-def test_only_empty_chunks():
-    nothing = Case({name: values[:0] for name, values in CASE.hits.items()})
-    for rows in ((0,), (0, 0, 0)):
-        for partition in ("chunks", "windows"):
-            assert_labels(nothing.chunked(rows, partition), np.empty(0, np.int64))
 
 
 def test_frontiers_hold_no_more_than_what_is_open():

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from cases.clue import RESULTS, Case, assert_right, assert_same_results, cases, results
 from cases.lanes import size
-from cases.steps import assert_steps
 from clue.test_reference import COUNTS, assert_equals_reference, inputs, load
 from hypothesis import given, settings
 from laws.on_devices import assert_running_sum, assert_union_find
@@ -21,9 +20,8 @@ from daskclust import CLUE
 from daskclust.clue.kernels import equal_points
 from daskclust.clue.kernels.density import ExponentialKernel, GaussianKernel
 from daskclust.core.device.arrays import Cuda, device_of
-from daskclust.core.space.extent import group_range, survey
+from daskclust.core.space.extent import survey
 from daskclust.core.space.grid import PAD, make_grid
-from daskclust.core.space.partition import Partition
 from daskclust.core.space.sorting import sort_into_cells
 
 pytestmark = pytest.mark.gpu
@@ -140,7 +138,7 @@ def test_a_threshold_of_each_point_on_the_host():
     assert_same_on_device(CASES["rhoc of points"](), columns_too=False)
 
 
-@settings(max_examples=10)
+@settings(max_examples=20)
 @given(cases(shapes=[(2, np.float32), (3, np.float64)], kernels=("flat", "gaussian")))
 def test_drawn_cases(case):
     clue = fit_on_device(case)
@@ -163,25 +161,6 @@ def test_kernels(kernel, neighbor_weight):
     for dtype in (np.float32, np.float64):
         columns = {"sample_weight": weights(3000, dtype)}
         assert_same_on_device(Case(points(3000, 2, dtype, 30.0), 1.0, 1.5, columns, others))
-
-
-@pytest.mark.parametrize("columns_too", [True, False])
-@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint8])
-@pytest.mark.parametrize("names", [["layer"], ["event"], ["layer", "event"]], ids="+".join)
-def test_layers_and_events(names, dtype, columns_too):
-    rng = np.random.default_rng(2)
-    columns = {name: rng.integers(0, 7, 4000).astype(dtype) for name in names}
-    assert_same_on_device(Case(points(4000, 2, np.float32, 15.0), 1.0, 2.0, columns), columns_too)
-
-
-@pytest.mark.parametrize("period", [0.5, 2.0, 6.25, 2 * np.pi])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_periodic_axes(period, dtype):
-    X = points(1000, 2, dtype, 40.0)
-    X[:3, 0] = [0.0, period, -period]
-    case = Case(X, 1.0, 3.0, {}, {"wrap": {0: period}, "delta_o": 1.5})
-    assert_same_on_device(case)
-    assert_right(case, fit_on_device(case))
 
 
 @pytest.mark.parametrize("n", [1, 2, 31, 32, 33, 127, 128, 129, 511, 512, 513])
@@ -208,14 +187,6 @@ def test_views_of_arrays(cupy):
         assert_same_results(CLUE(dc=1.0, rhoc=3.0).fit(view, sample_weight=its_weight[::2]), wanted)
 
 
-def test_input_stays_as_it_is(cupy):
-    case = Case(points(1000, 2, np.float32, 20.0), 1.0, 3.0, {"layer": np.arange(1000) % 3}, {"wrap": {0: 6.0}})
-    X, layer = cupy.asarray(case.X), cupy.asarray(case.columns["layer"])
-    case.estimator().fit(X, layer=layer)
-    np.testing.assert_array_equal(X.get(), case.X)
-    np.testing.assert_array_equal(layer.get(), case.columns["layer"])
-
-
 # -------------------------------------------------------------------------------------------------------------- memory
 def test_scratch_arrays_are_used_again(cupy):
     n = size(200_000, on_host=5000)
@@ -231,15 +202,6 @@ def test_scratch_arrays_are_used_again(cupy):
         sizes.append((pool.total_bytes(), pool.used_bytes()))
     assert sizes[1] == sizes[2] == sizes[3]
     assert sizes[1][0] == sizes[0][0]
-
-
-def test_results_do_not_share_scratch_arrays():
-    first = Case(points(3000, 2, np.float32, 30.0), 1.0, 3.0)
-    second = Case(points(3000, 2, np.float32, 15.0, seed=9), 1.0, 3.0)
-    wanted = results(first.fit())
-    clue = fit_on_device(first)
-    assert_same_on_device(second)
-    assert_same_results(clue, wanted)
 
 
 # ------------------------------------------------------------------------------------------------------- after the fit
@@ -275,24 +237,6 @@ def test_blocks_of_cupy(cupy, partition, others):
             assert type(array) is cupy.ndarray, name
             np.testing.assert_array_equal(array.get(), wanted[name], err_msg=name, strict=True)
         assert int(clue.n_clusters_.compute()) == wanted["is_seed"].sum()
-
-
-@pytest.mark.parametrize(
-    "partition",
-    [
-        Partition(groups=3),
-        Partition(cuts=(np.array([1.0, 2.5]),), period=(0.0, 0.0), halo=2.5),
-        Partition(groups=2, cuts=(np.array([2.0]), np.array([1.5])), period=(0.0, 0.0), halo=2.5),
-    ],
-    ids=["layers", "blocks", "both"],
-)
-def test_chunks_as_a_worker_treats_them(cupy, partition):
-    X, weight, layer = points(60, 2, np.float32, 4.0) + 2, weights(60, np.float32), np.arange(60) % 5 - 2
-    case = Case(X, 1.0, 2.0, {"layer": layer, "sample_weight": weight}, {"kernel": "gaussian"})
-    columns = {"X": X, "layer": layer.astype(np.int32), "weight": weight}
-    columns = {name: cupy.asarray(values) for name, values in columns.items()}
-    chunks = partition.split(columns, 0, group=columns["layer"])
-    assert_steps(case.estimator()._plan((0, 1)), chunks, results(case.fit()))
 
 
 # ------------------------------------------------------------------------------------------------------ shared kernels
@@ -338,14 +282,6 @@ def test_survey(cupy, n, d):
         points[n - 1, 0] = np.nan
         points[n * 2 // 3, d - 1] = np.inf
         assert survey(device, points)[2] == n * 2 // 3
-
-
-def test_group_range(cupy):
-    for dtype, ends in ((np.int64, (-(2**63), 2**62)), (np.int32, (-(2**31), 2**31 - 1)), (np.uint8, (0, 255))):
-        for repeats in (1, 300_000):
-            group = cupy.asarray(np.array([ends[1], *[7] * repeats, ends[0]], dtype))
-            device = device_of(group)
-            assert group_range(device, group) == ends
 
 
 @pytest.mark.parametrize("extent", [0.5, 3.0, 3e5], ids=["one cell", "crowded cells", "more cells than a table has"])

@@ -52,7 +52,7 @@ def test_on_workers_that_are_started(command, folder):
     most = len(gpus())
     code, _, err = command(*LINES["fof"].split(), "--cuda", "--workers", most + 1)
     assert code == 1
-    assert f"error: --workers must be at most {most}, a worker for each GPU, got {most + 1}" in err
+    assert f"error: n_workers must be at most {most}, a worker for each GPU, got {most + 1}" in err
 
 
 # ----------------------------------------------------------------------------------------------------------- data sets

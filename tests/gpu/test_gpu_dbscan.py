@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import dask.array as da
 import numpy as np
 import pytest
@@ -11,7 +9,6 @@ from cases.dbscan import Case as DbscanCase
 from cases.dbscan import assert_answer
 from cases.dbscan import cases as dbscan_cases
 from cases.lanes import size
-from cases.steps import assert_steps
 from gpu.test_gpu import points
 from hypothesis import given, settings
 
@@ -140,24 +137,6 @@ def test_dbscan_of_blocks_of_cupy(cupy, partition, weighted, period):
     assert_answer(fitted, wanted)
 
 
-@pytest.mark.parametrize(
-    ("case", "cuts"),
-    [
-        (DbscanCase(points(100, 2, np.float32, 8.0) + 4, 0.7, 4), [[2.0, 5.0], [4.0]]),
-        (DbscanCase(points(100, 2, np.float32, 8.0) + 4, 0.6, 2), [[2.0, 5.0], [4.0]]),
-        (DbscanCase(points(80, 2, float, 4.0) + 2, 0.5, 4, np.arange(80) % 11 / 4 - 0.5, (4.0, 0.0)), [[1.0, 3.0]]),
-        (DbscanCase(points(100, 3, np.float32, 3.0) + 1.5, 0.6, 5, None, (3.0, 3.0, 0.0)), [[1.5], [1.5]]),
-    ],
-    ids=["blocks", "links alone", "weights, periodic", "three axes, periodic"],
-)
-def test_chunks_as_a_worker_treats_them(cupy, case, cuts):
-    plan, wanted = case.plan(), case.answer()
-    columns = {name: cupy.asarray(values) for name, values in case.columns().items()}
-    chunks = replace(case.partition(*cuts), halo=plan.halo).split(columns, 0)
-    assert_steps(plan, chunks, {"labels": wanted.labels, "is_core": wanted.is_core})
-    assert wanted.labels.max() > 0
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("d", [4, 6, 10])
 @pytest.mark.parametrize("min_samples", [2, 5])
@@ -182,14 +161,6 @@ def test_more_than_three_axes(d, dtype, min_samples):
 @given(dbscan_cases(shapes=[(4, np.float64), (5, np.float32)]))
 def test_drawn_points_of_more_axes(case):
     assert_answer(fit_dbscan(case), case.answer())
-
-
-def test_blocks_of_more_than_three_axes(cupy):
-    case = DbscanCase(points(900, 4, np.float32, 6.0), 0.9, 4)
-    X = da.from_array(case.X, chunks=(400, 4)).map_blocks(cupy.asarray, meta=cupy.empty((0, 4), np.float32))
-    wanted = case.answer()
-    assert wanted.labels.max() > 2
-    assert_answer(case.estimator().fit(X, partition=case.partition([0.5], [0.0])), wanted)
 
 
 def test_eleven_axes_are_refused(cupy):

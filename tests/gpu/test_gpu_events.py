@@ -11,10 +11,7 @@ from cases.events import TICK, VARIANTS, assert_labels, dense
 from cases.events import Case as EventCase
 from cases.events import cases as event_cases
 from cases.lanes import size
-from cases.steps import assert_steps, given_chunks
 from hypothesis import given, settings
-
-from daskclust.core.space.partition import Partition
 
 pytestmark = pytest.mark.gpu
 
@@ -94,14 +91,6 @@ def test_what_is_refused_in_the_words_of_the_cpu(cupy, variant, name, value):
         case.estimator().fit(lazy).labels_.compute()
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_few_and_equal_hits(variant):
-    for n, min_hits in ((1, 1), (1, 2), (20, 1), (20, 21)):
-        hits = {"x": np.full(n, -7), "y": np.full(n, 3), "toa": np.full(n, 5.0)}
-        case = EventCase(hits, 100.0, {"variant": variant, "min_hits": min_hits})
-        assert_labels(fit_events(case), case.answer())
-
-
 def test_coordinates_far_apart_and_times_in_float32():
     rng, hits = np.random.default_rng(3), dense(40)
     far = {name: rng.choice([-(10**9), 0, 1, 10**12], 60) for name in ("x", "y")} | {"toa": np.arange(60) * TICK}
@@ -109,29 +98,3 @@ def test_coordinates_far_apart_and_times_in_float32():
     case = EventCase({**hits, "x": hits["x"].astype(float), "toa": hits["toa"].astype(np.float32)}, 50.0)
     wanted = EventCase({**case.hits, "toa": case.hits["toa"].astype(float)}, 50.0).answer()
     assert_labels(fit_events(case), wanted)
-
-
-def test_results_are_not_overwritten_by_the_next_fit():
-    first, second = (EventCase(dense(40, seed), 50.0) for seed in (4, 5))
-    builder = fit_events(first)
-    fit_events(second)
-    assert_labels(builder, first.answer())
-
-
-# --------------------------------------------------------------------------------------------------- a worker's chunks
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("cuts", [[], [300.3], [100.3, 110.3, 300.3, 5000.0, 6000.0]])
-def test_windows_as_a_worker_treats_them(cupy, variant, cuts):
-    case = EventCase(dense(90, 6, ticks=400), 12 * TICK, {"variant": variant, "min_hits": 2})
-    case = case.reordered(np.random.default_rng(2).permutation(90))
-    columns = {name: cupy.asarray(case.hits[name]) for name in ("toa", "x", "y", "chip")}
-    chunks = Partition(cuts=(np.array(cuts),), period=(0.0,)).split(columns, 0, "toa")
-    assert_steps(case.estimator()._plan(), chunks, {"labels": case.answer()})
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_given_chunks(cupy, variant):
-    case = EventCase(dense(60, 7, ticks=300), 12 * TICK, {"variant": variant})
-    columns = {name: cupy.asarray(case.hits[name]) for name in ("toa", "x", "y", "chip")}
-    chunks = given_chunks(columns, (20, 1, 24, 15), cupy.arange)
-    assert_steps(case.estimator()._plan(), chunks, {"labels": case.answer()})

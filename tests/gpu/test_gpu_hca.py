@@ -42,11 +42,6 @@ def test_sizes(cupy, n):
     assert_as_on_the_host(cupy, np.random.default_rng(n).normal(size=(n, 3)))
 
 
-def test_ties(cupy):
-    lattice = np.stack(np.meshgrid(*[np.arange(17.0)] * 2), axis=-1).reshape(-1, 2)
-    assert_as_on_the_host(cupy, np.concatenate([lattice] * 2), threshold=60)
-
-
 @pytest.mark.parametrize("distance", ["centroid", "full"])
 def test_equal_rows(cupy, distance):
     rng = np.random.default_rng(3)
@@ -75,14 +70,6 @@ def test_the_same_answer_every_time(cupy):
         np.testing.assert_array_equal(MahalanobisHCA(0.01).fit(X).linkage_, first)
 
 
-@pytest.mark.parametrize("normalize", [True, False])
-def test_apriori_clusters_of_all_sizes(cupy, normalize):
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(30, 3))
-    apriori = np.array([0] * 12 + [1] * 9 + [2] * 2 + [3] + [-1] * 6)
-    assert_as_on_the_host(cupy, X, rng.permutation(apriori), threshold=0.3, rule="mahal", normalize=normalize)
-
-
 def test_levels(cupy):
     X = np.random.default_rng(2).normal(size=(24, 2))
     fine = np.arange(24) // 3
@@ -100,8 +87,3 @@ def test_of_equal_distances_the_smallest_ids_are_merged(cupy, x, merges):
     """By hand: kernels for the CPU have the same bodies."""
     linkage = MahalanobisHCA(threshold=9).fit(cupy.asarray(np.array(x, float)[:, None])).linkage_
     assert linkage[:2, :2].astype(int).tolist() == merges
-
-
-def test_float32_and_kmeans(cupy):
-    X = np.random.default_rng(4).normal(size=(20, 2)).astype(np.float32)
-    assert_as_on_the_host(cupy, X, 3)

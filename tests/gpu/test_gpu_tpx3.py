@@ -121,10 +121,3 @@ def test_a_file_without_hits(tmp_path):
     got = open_tpx3(path, like=on_device())
     assert got.sizes["hit"] == 0
     assert [got[name].dtype for name in COLUMNS] == [np.uint16, np.uint16, np.float64, np.float32, np.uint8]
-
-
-def test_chunks_and_like_exclude_each_other(tmp_path):
-    path = tmp_path / "run.tpx3"
-    write_tpx3(hits(5), path)
-    with pytest.raises(ValueError, match="leave chunks out, got chunks=10"):
-        open_tpx3(path, chunks=10, like=on_device())

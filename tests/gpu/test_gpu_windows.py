@@ -119,15 +119,6 @@ def test_two_callers_share_the_lanes():
         np.testing.assert_array_equal(labels, each)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_windows_of_other_sizes(variant):
-    """Windows of several sizes one after the other in kept threads: pinned memory grows, and is used again."""
-    hits = timepix(200_000, kind="pion45", chips=2, rng=1).drop_vars("truth")
-    builder = EventBuilder(200.0, variant=variant, min_hits=2)
-    for window in (5000, 30_000, 5000, 1 << 22):
-        assert_as_on_the_host(hits, builder, window=window, lanes=3)
-
-
 # ------------------------------------------------------------------------------------------------------ running readout
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_stream(variant, monkeypatch):

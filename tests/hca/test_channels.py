@@ -93,8 +93,9 @@ def test_one_default(tube: Path, right: Any, way: str) -> None:
     np.testing.assert_array_equal(WAYS[way](tube), right)
 
 
-@pytest.mark.parametrize("channels", [["CD3", "CD4"], ["CD3", "FSC-A", "Time"], ["FSC-A"], ["*"]])
-@pytest.mark.parametrize("cofactor", [5.0, 150.0])
+@pytest.mark.parametrize(
+    ("channels", "cofactor"), [(["CD3", "CD4"], 5.0), (["CD3", "FSC-A", "Time"], 150.0), (["FSC-A"], 5.0), (["*"], 5.0)]
+)
 @pytest.mark.filterwarnings("ignore:one cluster has")
 def test_channels_that_are_named_are_clustered(
     tube: Path, raw: xr.Dataset, channels: list[str], cofactor: float
@@ -142,8 +143,9 @@ def test_a_table_is_taken_as_it_is_unless_it_is_transformed(raw: xr.Dataset, rig
 
 
 # ------------------------------------------------------------------------------------------------- spreads that are far
-@pytest.mark.parametrize("factor", [1.0, 10.0, 300.0, 1e4, 1e9])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("factor", "dtype"), [(1.0, np.float64), (300.0, np.float64), (1e4, np.float64), (1e9, np.float32)]
+)
 def test_a_channel_that_decides_alone_is_told(factor: float, dtype: Any) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 3)).astype(dtype)

@@ -31,31 +31,17 @@ def compute(points, apriori=None, partition="auto", **parameters):
 @pytest.mark.parametrize(
     ("parameters", "error", "words"),
     [
-        ({"threshold": 0}, ValueError, "threshold must be 1 or more, got 0"),
         ({"threshold": 0.0}, ValueError, r"fraction of the points in \(0, 1\], got 0\.0; a number of points is an int"),
         ({"threshold": 1.5}, ValueError, r"fraction of the points in \(0, 1\], got 1\.5"),
-        ({"threshold": -0.1}, ValueError, r"fraction of the points in \(0, 1\], got -0\.1"),
-        ({"threshold": np.nan}, ValueError, "got nan"),
-        ({"threshold": True}, TypeError, "threshold must be a number, got True"),
-        ({"threshold": "a"}, TypeError, "threshold must be a number, got 'a'"),
-        ({"threshold": None}, TypeError, "threshold must be a number, got None"),
         ({"rule": "ward"}, ValueError, "rule must be one of 'thesis', 'mahal', .*, got 'ward'"),
-        ({"rule": None}, ValueError, "rule must be one of .*, got None"),
         ({"distance": "mean"}, ValueError, "distance must be one of 'centroid', 'full', got 'mean'"),
         ({"order": "size"}, ValueError, "order must be one of 'height', 'groups', got 'size'"),
-        ({"n_clusters": 0}, ValueError, "n_clusters must be 1 or more, got 0"),
-        ({"noise_label": 0.5}, TypeError, r"noise_label must be a whole number, got 0\.5"),
     ],
 )
 def test_parameters(parameters, error, words):
     for points in (X, chunked(X)):
         with pytest.raises(error, match=words):
             MahalanobisHCA(**parameters).fit(points)
-
-
-def test_partition():
-    with pytest.raises(ValueError, match='partition must be "auto" or "chunks", got \'space\''):
-        compute(chunked(X), partition="space")
 
 
 def test_labels():
@@ -74,13 +60,12 @@ def test_labels():
 
 
 # -------------------------------------------------------------------------------------------------------------- points
-@pytest.mark.parametrize("value", [np.nan, -np.inf])
-@pytest.mark.parametrize("rows", [None, 25, 60])
-def test_coordinates_that_are_no_numbers_are_seen_by_kmeans(value, rows):
+def test_coordinates_that_are_no_numbers_are_seen_by_kmeans():
     bad = X.copy()
-    bad[47, 1] = value
-    with pytest.raises(ValueError, match=r"NaN or infinity.*isfinite"):
-        compute(bad if rows is None else chunked(bad, rows), "kmeans")
+    bad[47, 1] = np.nan
+    for points in (bad, chunked(bad), chunked(bad, 60)):
+        with pytest.raises(ValueError, match=r"NaN or infinity.*isfinite"):
+            compute(points, "kmeans")
 
 
 def test_coordinates_whose_squares_are_no_numbers():
@@ -102,24 +87,14 @@ def test_coordinates_whose_squares_are_no_numbers():
         (APRIORI[:59], ValueError, r"one label for each of the 60 points of X.*got shape \(59,\)"),
         (APRIORI.reshape(30, 2), ValueError, r"got shape \(30, 2\)"),
         (np.empty((60, 0), int), ValueError, r"got shape \(60, 0\)"),
-        (np.zeros((60, 1, 1), int), ValueError, r"got shape \(60, 1, 1\)"),
         (APRIORI + 0.5, ValueError, r"apriori must be whole numbers, got float64; .*: apriori\[0\] = [0-3]\.5"),
         (np.where(APRIORI == 1, np.nan, APRIORI), ValueError, r"whole numbers, got float64; .*: apriori\[\d+\] = nan"),
-        (np.where(APRIORI == 1, np.inf, APRIORI), ValueError, r"whole numbers, got float64; .*: apriori\[\d+\] = inf"),
-        (
-            np.where(APRIORI == 1, -1e19, APRIORI),
-            ValueError,
-            r"got float64; .*: apriori\[\d+\] = -1e\+19",
-        ),
         (np.full(60, 2**64 - 1, np.uint64), ValueError, r"apriori\[0\] = 18446744073709551615 is beyond 2\*\*63 - 1"),
         (np.full(60, 2**63 - 1), ValueError, r"below 2\*\*63 - 1, got 9223372036854775807"),
         (APRIORI.astype(str), ValueError, "apriori must be numbers, got dtype <U.*return_inverse"),
-        (APRIORI.astype(str).astype(object), TypeError, r"apriori must be numbers, got apriori\[0\] = .\d"),
         ("median", ValueError, "apriori must be labels, a number of clusters, \"kmeans\" or None, got 'median'"),
-        (0, ValueError, "apriori must be 1 or more, got 0"),
         (61, ValueError, "apriori must be at most the number of points, 60, got 61"),
         (2.5, TypeError, r"apriori must be a whole number, got 2\.5"),
-        (True, TypeError, "apriori must be a whole number, got True"),
     ],
 )
 def test_apriori(apriori, error, words):
@@ -128,28 +103,24 @@ def test_apriori(apriori, error, words):
             compute(points, apriori)
 
 
-@pytest.mark.parametrize("rows", [None, 60, 25, 5])
 @pytest.mark.parametrize(
     ("levels", "words"),
     [
         ([FINE, APRIORI], "cluster 0 of level 0 is not within one cluster of level 1; give the finest level first"),
-        ([FINE // 2, FINE], "cluster 0 of level 0"),
         ([FINE, FINE // 3, FINE // 2], "cluster 0 of level 1 is not within one cluster of level 2"),
         ([FINE, FINE, np.where(np.arange(60) == 59, 3, 2)], "cluster 11 of level 1"),
         ([FINE, np.where(FINE == 7, -1, 0)], "cluster 7 of level 0"),  # in no cluster of the next level
-        ([FINE, np.where(np.arange(60) == 33, -1, 0)], "cluster 6 of level 0"),
         ([np.where(np.arange(60) < 55, np.arange(60), 0), np.arange(60) // 30], "cluster 0 of level 0"),
     ],
 )
-def test_levels_that_are_not_nested(levels, words, rows):
+def test_levels_that_are_not_nested(levels, words):
     """Also where the points of a cluster are in chunks that do not know of each other."""
     apriori = np.stack(levels, axis=1)
-    with pytest.raises(ValueError, match=words):
-        compute(X if rows is None else chunked(X, rows), apriori)
-    if rows in (60, None):
-        return
+    for points in (X, chunked(X, 60), chunked(X), chunked(X, 5)):
+        with pytest.raises(ValueError, match=words):
+            compute(points, apriori)
     with pytest.raises(ValueError, match=r"level|several chunks"):
-        compute(chunked(X, rows), apriori, "chunks")
+        compute(chunked(X), apriori, "chunks")
 
 
 def test_chunks_that_do_not_hold_apriori_clusters_whole():
@@ -164,45 +135,25 @@ def test_chunks_that_do_not_hold_apriori_clusters_whole():
 
 # -------------------------------------------------------------------------------------------------------- odd but right
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize(
-    "apriori",
-    [
-        np.zeros(60, int),
-        np.arange(60)[::-1],
-        np.full(60, -1),
-        np.where(np.arange(60) == 9, 4, -1),
-        np.where(np.arange(60) < 2, 4, -1),
-        FINE > 3,
-        FINE.astype(np.uint8),
-    ],
-    ids=["one", "single points", "all noise", "one point", "two points", "bool", "uint8"],
-)
-def test_odd_apriori_clusters(apriori, rule):
-    case = Case(X, 0.2, apriori, {"rule": rule})
-    fitted = assert_brute(case)
-    assert_same_results(case.chunked(25), fitted)
-    values, counts = np.unique(apriori[apriori != -1], return_counts=True)
-    assert fitted.n_apriori_merges_ == counts.sum() - len(values)
+def test_odd_apriori_clusters(rule):
+    """All in one, each point alone, all noise, clusters of one point and of two, labels of other types."""
+    i = np.arange(60)
+    for apriori in (i * 0, i[::-1], i * 0 - 1, np.where(i == 9, 4, -1), np.where(i < 2, 4, -1), FINE > 3):
+        case = Case(X, 0.2, apriori, {"rule": rule})
+        fitted = assert_brute(case)
+        assert_same_results(case.chunked(25), fitted)
+        values, counts = np.unique(apriori[apriori != -1], return_counts=True)
+        assert fitted.n_apriori_merges_ == counts.sum() - len(values)
 
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("distance", ["centroid", "full"])
-@pytest.mark.parametrize(
-    "points",
-    [
-        X[:2],
-        X[:3],
-        np.hstack([X, X**2, X**3])[:9],  # n <= d: no covariance is regular
-        np.hstack([X, X**2, X**3])[:10],
-        X * [1, 0, 1],
-        X * [0, 0, 1],
-        X[:, :1],
-    ],
-    ids=["2", "3", "n = d", "n = d + 1", "constant", "constants", "1-d"],
-)
-def test_odd_points(points, distance, rule):
-    for threshold in (1, 2, 0.5, len(points) + 1):
-        assert_brute(Case(points, threshold, None, {"rule": rule, "distance": distance}))
+def test_odd_points(distance, rule):
+    """Few, as many as axes, so that no covariance is regular, constant channels, and one axis."""
+    wide = np.hstack([X, X**2, X**3])
+    for points in (X[:2], X[:3], wide[:9], wide[:10], X * [1, 0, 1], X * [0, 0, 1], X[:, :1]):
+        for threshold in (2, 0.5):
+            assert_brute(Case(points, threshold, None, {"rule": rule, "distance": distance}))
 
 
 def test_one_point():
@@ -214,11 +165,6 @@ def test_one_point():
         assert bool(np.asarray(fitted.is_monotone_))
         assert int(fitted.n_apriori_merges_) == 0
         assert compute(points, [3]).shape == (0, 4)
-
-
-@pytest.mark.parametrize("threshold", [12, np.int32(12), np.float64(0.2)])
-def test_thresholds_of_every_kind(threshold):
-    assert_same_results(MahalanobisHCA(threshold).fit(X), MahalanobisHCA(0.2).fit(X))
 
 
 # ------------------------------------------------------------------------------------------------------------- classes

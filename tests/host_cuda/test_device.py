@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
@@ -63,41 +61,6 @@ def test_exchanges(cupy, order, dtype):
     last, first, *seen, winner = found.get()
     assert first == winner >= 1000  # one thread found the 3
     assert sorted([last, *seen]) == [3, *values]
-
-
-@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint32, np.uint64])
-def test_atomics_of_bits(cupy, dtype):
-    from numba import cuda
-
-    @cuda.jit
-    def apply(values, out):
-        i = cuda.grid(1)
-        cuda.atomic.or_(out, 0, values[i])
-        cuda.atomic.and_(out, 1, values[i])
-        cuda.atomic.xor(out, 2, values[i])
-
-    values = np.random.default_rng(1).integers(0, 1 << 30, 32).astype(dtype)
-    out = cupy.asarray(np.array([0, (1 << 31) - 1, 0], dtype))
-    apply[1, 32](cupy.asarray(values), out)
-    wanted = [f.reduce(values) for f in (np.bitwise_or, np.bitwise_and, np.bitwise_xor)]
-    np.testing.assert_array_equal(out.get(), np.array(wanted, dtype))
-
-
-def test_counting_bits(cupy):
-    from numba import cuda
-
-    @cuda.jit
-    def apply(values, out):
-        i = cuda.grid(1)
-        out[i, 0], out[i, 1], out[i, 2] = cuda.popc(values[i]), cuda.ffs(values[i]), cuda.clz(values[i])
-
-    for dtype, bits in ((np.uint32, 32), (np.uint64, 64)):
-        values = np.array([0, 1, 6, 1 << 20, (1 << bits) - 1], dtype)
-        out = cupy.zeros((5, 3), np.int32)
-        apply[1, 5](cupy.asarray(values), out)
-        words = [f"{int(v):0{bits}b}" for v in values]
-        wanted = [[w.count("1"), bits - w.rfind("1") if "1" in w else 0, bits - len(w.lstrip("0"))] for w in words]
-        np.testing.assert_array_equal(out.get(), wanted)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -209,17 +172,3 @@ def test_an_unknown_intrinsic_is_named(cupy):
         unknown_function[1, 1](cupy.zeros(2))
     with pytest.raises(NotImplementedError, match=r"inline assembly 'activemask.b32 \$0;'"):
         unknown_assembly[1, 1](cupy.zeros(2))
-
-
-def test_functions_of_mathematics(cupy):
-    from numba import cuda
-
-    @cuda.jit
-    def apply(x, out):
-        i = cuda.grid(1)
-        out[i] = math.sqrt(x[i]) + math.floor(x[i]) + math.exp(-x[i]) + math.atan2(x[i], 2.0) + abs(x[i])
-
-    x = np.linspace(0, 9, 50)
-    out = cupy.zeros(50)
-    apply[1, 50](cupy.asarray(x), out)
-    np.testing.assert_allclose(out.get(), np.sqrt(x) + np.floor(x) + np.exp(-x) + np.arctan2(x, 2) + x, rtol=1e-15)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -38,35 +37,11 @@ def test_any_floats_come_back(tmp_path_factory: Any, values: Any, suffix: str, c
     np.testing.assert_array_equal(np.signbit(back["x"].values[values == 0]), np.signbit(values[values == 0]))
 
 
-def test_parquet_takes_one_chunk_at_a_time(tmp_path: Path) -> None:
-    import pyarrow.parquet as pq
-
-    write_hits(sample(10).chunk(hit=4), tmp_path / "hits.parquet")
-    metadata = pq.read_metadata(tmp_path / "hits.parquet")
-    assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == [4, 4, 2]
-
-
 def test_a_lazy_data_set_can_replace_its_own_file(tmp_path: Path) -> None:
     path = tmp_path / "hits.parquet"
     write_hits(sample(), path)
     write_hits(read_hits(path, chunks=2), path)
     xr.testing.assert_equal(read_hits(path), sample())
-
-
-def test_wrong_datasets(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"unknown extension '.xls' .* known: .csv, .parquet"):
-        write_hits(sample(), tmp_path / "hits.xls")
-    with pytest.raises(ValueError, match="has no variables"):
-        write_hits(xr.Dataset(), tmp_path / "hits.csv")
-    with pytest.raises(ValueError, match=r"variable 'm' has dimensions \('a', 'b'\) .* ds.drop_vars\('m'\)"):
-        write_hits(xr.Dataset({"m": (("a", "b"), np.zeros((1, 1)))}), tmp_path / "hits.csv")
-    with pytest.raises(ValueError, match=r"dimensions \['a', 'b'\]"):
-        write_hits(xr.Dataset({"u": ("a", [1]), "v": ("b", [1])}), tmp_path / "hits.csv")
-    with pytest.raises(ValueError, match="are not allowed in the header"):
-        write_hits(xr.Dataset({"u,v": ("a", [1])}), tmp_path / "hits.csv")
-    with pytest.raises(FileNotFoundError):
-        write_hits(sample(), tmp_path / "nowhere" / "hits.csv")
-    assert os.listdir(tmp_path) == []
 
 
 # Schema
@@ -87,15 +62,6 @@ def test_to_dataset_checks() -> None:
         with pytest.raises(ValueError, match="'layer' must hold whole numbers from -2147483648 to 2147483647"):
             to_dataset({"x": [1.0], "y": [1.0], "layer": [above]})
     assert to_dataset({"x": [1.0], "y": [1.0], "layer": [np.float32(-(2.0**31))]})["layer"] == -(2**31)
-
-
-@pytest.mark.parametrize("source", [None, "hits.csv"])
-def test_to_dataset_says_what_its_mapping_must_have(source: str | None) -> None:
-    """It takes no names of columns beside the columns themselves."""
-    with pytest.raises(ValueError, match=r"has no column for 'y'; it has 'x', 'b': add it under the key 'y'$"):
-        to_dataset({"x": [1.0], "b": [1.0]}, source=source)
-    with pytest.raises(ValueError, match=r"could all be 'energy'; name one of them 'energy', and leave"):
-        to_dataset({"x": [1.0], "y": [1.0], "e": [1.0], "weight": [1.0]}, source=source)
 
 
 def test_to_dataset_is_lazy_on_dask() -> None:

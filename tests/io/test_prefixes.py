@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import awkward as ak
-import h5py
 import numpy as np
 import pandas as pd
 import pytest
-import uproot
-import xarray as xr
-from cases.lanes import some_of
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -25,36 +20,6 @@ OWN["particles"] = ("x", "y", "z", "vx", "vy", "vz", "mass")
 
 def to_csv(columns: dict[str, np.ndarray], path: Path) -> None:
     pd.DataFrame(columns).to_csv(path, index=False)
-
-
-def to_parquet(columns: dict[str, np.ndarray], path: Path) -> None:
-    pd.DataFrame(columns).to_parquet(path)
-
-
-def to_hdf5(columns: dict[str, np.ndarray], path: Path) -> None:
-    with h5py.File(path, "w") as file:
-        for name, values in columns.items():
-            file[name] = values
-
-
-def to_root(columns: dict[str, np.ndarray], path: Path) -> None:
-    with uproot.recreate(path) as file:
-        file["tree"] = {name: ak.Array(values) for name, values in columns.items()}
-
-
-WRITERS = {".csv": to_csv, ".parquet": to_parquet, ".h5": to_hdf5, ".root": to_root}
-
-
-@some_of(12, field=FIELDS, suffix=WRITERS, prefix=["rechit_", "HGCRecHit_", "hit_", "Hits_"])
-def test_files_with_a_prefix_are_as_without(tmp_path: Path, field: str, suffix: str, prefix: str) -> None:
-    columns = {name: VALUES + k for k, name in enumerate(OWN[field])}
-    for name, path in (("", tmp_path / f"plain{suffix}"), (prefix, tmp_path / f"prefix{suffix}")):
-        WRITERS[suffix]({name + each: values for each, values in columns.items()}, path)
-    plain, found = (io.read_hits(tmp_path / f"{name}{suffix}", field=field) for name in ("plain", "prefix"))
-    xr.testing.assert_equal(found, plain)
-    assert found["x"].attrs == plain["x"].attrs
-    assert {f"{name}: {prefix}{name}" for name in columns} == set(found.attrs["columns"].split(", "))
-    assert "columns" not in plain.attrs
 
 
 @given(

@@ -8,6 +8,7 @@ from pathlib import Path
 import dask.array as da
 import numpy as np
 import pytest
+from cases.lanes import quick_first
 from scipy import ndimage
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -48,7 +49,7 @@ def assert_numbered(fit):
     np.testing.assert_array_equal(found[np.sort(np.unique(found, return_index=True)[1])], np.arange(fit.n_clusters_))
 
 
-@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("d", quick_first([2, 1, 3]))
 @pytest.mark.parametrize("corners", [True, False])
 def test_labels_are_those_of_an_image(d, corners):
     X = np.random.default_rng(d).normal(size=(3000, d))
@@ -86,13 +87,3 @@ def test_a_halo_for_each_axis():
             friends.fit(lazy, partition=Partition(cuts=cuts, period=(0.0,) * 3, halo=halo))
     with pytest.raises(ValueError, match="one for each of 3 axes"):
         Partition(cuts=cuts, period=(0.0,) * 3, halo=(0.2, 0.7))
-
-
-def test_noise_alone():
-    assert (GridDensity(1.0, min_samples=3).fit([[0.5], [1.5], [9.0]]).labels_ == -1).all()
-    assert (RedshiftFriends(1.0, 2.0).fit(np.diag([1.0, 9.0, 20.0])).labels_ == -1).all()
-
-
-def test_two_axes_are_refused():
-    with pytest.raises(ValueError, match="X must have 3 axes, the last along the line of sight, got 2"):
-        RedshiftFriends(1.0, 2.0).fit(np.zeros((5, 2)))

@@ -6,22 +6,34 @@ import os
 import subprocess
 import sys
 
-import pytest
-
-FITS = ["CLUE(1.0, 1.0)", "EventBuilder(1.0)", "DBSCAN()", "FriendsOfFriends(0.1)", "MahalanobisHCA()"]
-OTHERS = ["dask", "distributed", "pandas", "sklearn", "xarray"]
-
-
-@pytest.mark.parametrize("estimator", FITS)
-def test_a_fit_of_arrays_imports_no_other_containers(estimator: str) -> None:
-    code = f"""
+FITS = """
 import sys
 import numpy as np
-import daskclust
-found = daskclust.{estimator}.fit(np.arange(60.0).reshape(20, 3))
-assert len(found.labels_) == 20 if hasattr(found, "labels_") else len(found.linkage_) == 19
-sys.exit(str([name for name in {OTHERS} if name in sys.modules]))
+from daskclust import CLUE, DBSCAN, EventBuilder, FriendsOfFriends, MahalanobisHCA
+
+others = ["dask", "distributed", "pandas", "sklearn", "xarray"]
+for estimator in (CLUE(1.0, 1.0), EventBuilder(1.0), DBSCAN(), FriendsOfFriends(0.1), MahalanobisHCA()):
+    found = estimator.fit(np.arange(60.0).reshape(20, 3))
+    assert len(found.labels_) == 20
+    print(type(estimator).__name__, [name for name in others if name in sys.modules])
 """
+ALL = """
+import sys, daskclust.accessor, daskclust.core.data.nested, daskclust.io.hits
+from daskclust import *
+print([name for name in ["awkward"] if name in sys.modules])
+"""
+
+
+def told(code: str) -> list[str]:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
-    assert done.stderr.splitlines()[-1] == "[]"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+def test_fits_of_arrays_import_no_other_containers() -> None:
+    names = ["CLUE", "EventBuilder", "DBSCAN", "FriendsOfFriends", "MahalanobisHCA"]
+    assert told(FITS) == [f"{name} []" for name in names]
+
+
+def test_nothing_imports_awkward() -> None:
+    assert told(ALL) == ["[]"]

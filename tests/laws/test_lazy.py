@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from cases import clue, dbscan, events, hca
 from cases.clue import counted_computes, raise_if_dask_computes
+from cases.steps import Steps
 
 from daskclust.core.space.partition import Partition
 
@@ -62,6 +63,10 @@ CASES = {
     "levels": Lazy(hca.Case(CELLS, 20, LEVELS, {"rule": "mahal"}), CELLS_HAVE, (), ("auto",)),
     "full": Lazy(hca.Case(CELLS, 0.1, APRIORI, {"distance": "full", "order": "groups"}), CELLS_HAVE, (), ("auto",)),
 }
+SYSTEM_OF = {
+    "clue": "clue", **dict.fromkeys(("local", "global", "static"), "events"), "friends": "fof",
+    **dict.fromkeys(("dbscan", "weights", "periodic", "three axes", "four axes"), "dbscan"),
+}  # fmt: skip
 every_case = pytest.mark.parametrize("name", CASES)
 
 
@@ -103,12 +108,22 @@ def test_one_pass(name):
 
 
 @every_case
-@pytest.mark.parametrize("rows", [(0, 120, 0, 180, 0), (300, 0), (0, 0, 300), (1, 299)], ids=str)
-def test_empty_chunks(name, rows):
-    assert_right(name, CASES[name].case.chunked(rows, "auto"))
+def test_empty_chunks(name):
+    for rows in ((0, 120, 0, 180, 0), (0, 0, 300)):
+        assert_right(name, CASES[name].case.chunked(rows, "auto"))
 
 
-@pytest.mark.parametrize("scheduler", ["synchronous", "threads", "processes"])
+@every_case
+def test_steps_are_named_and_one_merge_serves_all_results(name):
+    (case, *_), system = CASES[name], {**dict.fromkeys(CASES, "hca"), **SYSTEM_OF}[name]
+    with Steps() as steps:
+        dask.compute(*results(name, case.chunked(ROWS, "auto")).values(), optimize_graph=False)
+    ours = [each.removeprefix(f"daskclust-{system}-") for each in steps.names if each.startswith("daskclust-")]
+    assert ours.count("merge") == 1
+    assert "local" in ours
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "processes"])
 def test_schedulers(scheduler):
     with dask.config.set(scheduler=scheduler, num_workers=2):
         for name in ("clue", "dbscan") if scheduler == "processes" else CASES:

@@ -12,10 +12,13 @@ the program under test, and are then equal exactly.
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 
 class Answer(NamedTuple):
@@ -202,3 +205,89 @@ def dbscan(
         if len(reached):
             labels[i] = reached.min()
     return Groups(labels, cores)
+
+
+# ------------------------------------------------------------------------------------------------------ event building
+def in_time(hits: dict[str, np.ndarray]) -> np.ndarray:
+    """Return the order (toa, input order)."""
+    return np.lexsort((np.arange(len(hits["toa"])), hits["toa"]))
+
+
+def touches(hits: dict[str, np.ndarray], i: Any, j: Any, connectivity: int) -> Any:
+    """Return whether the pixels of hits i and j are the same or touch; of one chip, where there is a chip."""
+    dx, dy = (np.abs(hits[name][i].astype(float) - hits[name][j].astype(float)) for name in ("x", "y"))
+    near = (dx + dy <= 1) if connectivity == 4 else (np.maximum(dx, dy) <= 1)
+    return near & (hits["chip"][i] == hits["chip"][j]) if "chip" in hits else near
+
+
+def neighbours(hits: dict[str, np.ndarray], dt_max: float, connectivity: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return all pairs of neighbours, of hits in the order of time: pairs k apart, for every k that can hold one."""
+    n, toa = len(hits["toa"]), hits["toa"]
+    first, second = [np.empty(0, int)], [np.empty(0, int)]
+    for k in range(1, n):
+        i = np.flatnonzero(toa[k:] - toa[:-k] <= dt_max)
+        if len(i) == 0:
+            break  # times ascend: those farther apart are no nearer in time
+        i = i[touches(hits, i, i + k, connectivity)]
+        first.append(i)
+        second.append(i + k)
+    return np.concatenate(first), np.concatenate(second)
+
+
+def local_clusters(hits: dict[str, np.ndarray], dt_max: float, connectivity: int) -> np.ndarray:
+    """Return the connected component of each hit, hits in the order of time."""
+    n = len(hits["toa"])
+    a, b = neighbours(hits, dt_max, connectivity)
+    return connected_components(coo_array((np.ones(len(a), np.int8), (a, b)), shape=(n, n)), directed=False)[1]
+
+
+def simulated_clusters(hits: dict[str, np.ndarray], dt_max: float, connectivity: int, variant: str) -> np.ndarray:
+    """Return each hit's cluster by "global" or "static": hits come one by one, a cluster keeps all of its."""
+    columns = [hits[name].tolist() for name in ("x", "y")] + [
+        hits["chip"].tolist() if "chip" in hits else [0] * len(hits["toa"])
+    ]
+    x, y, chip = columns
+    toa = hits["toa"].tolist()
+    decides = max if variant == "global" else min
+
+    def touch(i: int, j: int) -> bool:
+        dx, dy = abs(x[i] - x[j]), abs(y[i] - y[j])
+        near = dx + dy <= 1 if connectivity == 4 else max(dx, dy) <= 1
+        return near and chip[i] == chip[j]
+
+    closed: list[list[int]] = []
+    clusters: list[list[int]] = []
+    for i, time in enumerate(toa):
+        still_open = [c for c in clusters if time - decides(toa[j] for j in c) <= dt_max]
+        closed += [c for c in clusters if c not in still_open]
+        joined = [c for c in still_open if any(touch(i, j) for j in c)]
+        clusters = [c for c in still_open if c not in joined] + [sorted(itertools.chain([i], *joined))]
+    labels = np.empty(len(toa), np.int64)
+    for number, cluster in enumerate(closed + clusters):
+        labels[cluster] = number
+    return labels
+
+
+def canonical(groups: np.ndarray, min_hits: int) -> np.ndarray:
+    """Return groups numbered by their first hit, -1 for those of fewer than `min_hits`; hits in the order of time."""
+    _, firsts, which, sizes = np.unique(groups, return_index=True, return_inverse=True, return_counts=True)
+    numbers, number = np.full(len(firsts), -1, np.int64), 0
+    for group in np.argsort(firsts):
+        if sizes[group] >= min_hits:
+            numbers[group], number = number, number + 1
+    return numbers[which]
+
+
+def events(
+    hits: dict[str, np.ndarray], dt_max: float, variant: str = "local", connectivity: int = 8, min_hits: int = 1
+) -> np.ndarray:
+    """Return the labels of hits in any order, int64."""
+    order = in_time(hits)
+    hits = {name: values[order] for name, values in hits.items()}
+    if variant == "local":
+        groups = local_clusters(hits, dt_max, connectivity)
+    else:
+        groups = simulated_clusters(hits, dt_max, connectivity, variant)
+    labels = np.empty(len(order), np.int64)
+    labels[order] = canonical(groups, min_hits)
+    return labels

@@ -65,6 +65,25 @@ def first_departure(merges, heights, X, threshold, *, rtol, order="height", **op
     return None
 
 
+def nested_linkage(X, threshold, apriori, *, rule="thesis", distance="centroid", normalize=False, **_):
+    """Return merges and heights where `apriori` has levels, those of a level one cluster after the other."""
+    n = len(X)
+    T = threshold if isinstance(threshold, int) else threshold * n
+    clusters, merges, heights = {i: [i] for i in range(n)}, [], []
+    columns = np.concatenate([apriori, np.zeros((n, 1), np.int64)], axis=1)  # the last level: all in one
+    for labels in columns.T:
+        of = {k: labels[members[0]] for k, members in clusters.items()}
+        for label in sorted(set(of.values()) - {-1}):
+            own = _Level(X, T, rule, distance, normalize, {k: clusters.pop(k) for k in of if of[k] == label})
+            while len(own.ids) > 1:
+                height, pair = own.nearest()
+                own.merge(*pair, n + len(merges))
+                merges.append(pair)
+                heights.append(height)
+            clusters[own.ids[0]] = own.members[0]
+    return np.array(merges, np.int64).reshape(-1, 2), np.array(heights)
+
+
 class _Forest:
     """The levels of a clustering: one for each group, then one for their roots and the points of no group."""
 

@@ -78,7 +78,7 @@ def test_other_dimensions_and_names_that_are_used(name: str) -> None:
         cluster_table(ds, [0, 0], weight=None)
 
 
-@pytest.mark.parametrize(("suffix", "chunks"), [("csv", None), ("parquet", 9000), ("h5", 9000), ("npz", None)])
+@pytest.mark.parametrize(("suffix", "chunks"), [("csv", None), ("parquet", 9000)])
 def test_files_of_tables_have_events(tmp_path: Any, suffix: str, chunks: int | None) -> None:
     parts = [datasets.hgcal_event(3, 10, rng=k) for k in range(3)]
     events = xr.concat(parts, "hit", data_vars="all", combine_attrs="drop")

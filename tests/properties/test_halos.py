@@ -8,6 +8,7 @@ import dask
 import numpy as np
 import pytest
 import xarray as xr
+from cases.lanes import some_of
 from cases.tables import SPEED, WIDTH, G, L, by_threads, folded, halos, ranges_of, told
 from hypothesis import given
 from hypothesis import strategies as st
@@ -78,10 +79,7 @@ def assert_is(table: xr.Dataset, expected: Any, tolerance: float = 1e-12) -> Non
             np.testing.assert_allclose(got, want, rtol=tolerance, atol=atol, err_msg=name)
 
 
-@pytest.mark.parametrize("chunks", [None, 60])
-@pytest.mark.parametrize("mass", [True, False])
-@pytest.mark.parametrize("moving", [True, False])
-@pytest.mark.parametrize("d", [1, 2, 3])
+@some_of(12, d=[1, 2, 3], moving=[True, False], mass=[True, False], chunks=[None, 60])
 def test_table_equals_loop(d: int, moving: bool, mass: bool, chunks: int | None) -> None:
     ds = halos(700, 120, d=d, moving=moving, mass=mass)
     gravity = G if d == 3 and moving else None
@@ -119,15 +117,6 @@ def test_images_of_particles_do_not_matter(seed: int, turns: int) -> None:
     moved = {name: ds[name] + L * (turns + rng.integers(-2, 3, 100)) for name in "xyz"}
     for given_ds in (ds.assign(moved), ds.assign(moved).chunk(particle=40)):
         assert_is(halo_table(given_ds, boxsize=L, G=G), {n: expected[n].values for n in expected}, 1e-13)
-
-
-@given(seed=st.integers(0, 10**6))
-def test_order_of_particles_does_not_matter(seed: int) -> None:
-    ds = halos(100, 8, seed)
-    order = np.random.default_rng(seed).permutation(100)
-    expected = halo_table(folded(ds), G=G)
-    table = halo_table(folded(ds).isel(particle=order), G=G)
-    assert_is(table, {name: expected[name].values for name in expected}, 1e-13)
 
 
 def test_a_halo_across_a_corner() -> None:
@@ -302,9 +291,3 @@ def test_wrong_input(change: dict[str, Any], kwargs: dict[str, Any], message: st
         ds[name][7] = value
     with pytest.raises(ValueError, match=message):
         halo_table(ds if chunks is None else ds.chunk(particle=chunks), **kwargs).compute()
-
-
-def test_wrong_positions() -> None:
-    ds = xr.Dataset({"y": ("particle", [1.0]), "label": ("particle", [0])})
-    with pytest.raises(ValueError, match="need positions x, y, z, or the first of them; the Dataset has y, label"):
-        halo_table(ds)

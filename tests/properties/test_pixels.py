@@ -11,7 +11,6 @@ from cases.tables import by_threads, pixel_hits, ranges_of, told
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskclust.io import open_tpx3
 from daskclust.properties import _pixel_arrays, cluster_table
 
 BY_ROUNDING = ("energy",)
@@ -110,14 +109,6 @@ def test_any_hits_in_any_chunks(data: Any, n: int, k: int, seed: int) -> None:
     assert told(lazy).attrs == table.attrs
 
 
-def test_default_weight() -> None:
-    ds = pixel_hits(200, 30)
-    xr.testing.assert_identical(cluster_table(ds), cluster_table(ds, weight="energy"))
-    without = ds.drop_vars("energy")
-    xr.testing.assert_identical(cluster_table(without), cluster_table(without, weight="tot"))
-    assert not np.array_equal(cluster_table(ds)["x"], cluster_table(ds, weight="tot")["x"])
-
-
 def test_which_data_sets_are_pixels() -> None:
     ds = pixel_hits(50, 5)
     assert "length" in cluster_table(ds.drop_attrs())
@@ -167,13 +158,6 @@ def test_ties_and_first_hits() -> None:
         assert table["chip"] == 1
         assert table["toa"] == 25.0
         assert table["toa_last"] == 75.0
-
-
-def test_no_tot_gives_the_plain_centroid() -> None:
-    ds = pixel_hits(40, 6).assign(tot=("hit", np.zeros(40, np.float32))).drop_vars("energy")
-    for given_ds in (ds, ds.chunk(hit=9)):
-        table = cluster_table(given_ds)
-        np.testing.assert_array_equal(table["x"], table["x_plain"])
 
 
 @pytest.mark.slow
@@ -246,35 +230,3 @@ def test_wrong_input(change: dict[str, Any], kwargs: dict[str, Any], message: st
         ds[name][7] = value
     with pytest.raises(ValueError, match=message):
         cluster_table(ds if chunks is None else ds.chunk(hit=chunks), **kwargs).compute()
-
-
-def test_float_pixels_are_refused() -> None:
-    ds = pixel_hits(20, 4)
-    with pytest.raises(ValueError, match=r"x must be integers, got dtype float64; use \.astype\(int\)"):
-        cluster_table(ds.assign(x=ds["x"] * 1.0))
-
-
-def test_real_hits(shared_data: Any) -> None:
-    """Sizes and sums of the Serval reference file, clustered by pixel: every pixel of a chip is a cluster."""
-    ds = open_tpx3(shared_data / "timepix" / "sns_suann_socket_background_serval32.tpx3")
-    pixel, label = np.unique(ds["x"].values * 256 + ds["y"].values, return_inverse=True)
-    table = cluster_table(ds, label)
-    np.testing.assert_array_equal(table["size"], np.bincount(label))
-    np.testing.assert_array_equal(table["tot"], np.bincount(label, weights=ds["tot"]))
-    np.testing.assert_array_equal(table["x"], pixel // 256)
-    np.testing.assert_array_equal(table["y_max"], pixel % 256)
-    assert (table["length"] == 1).all()
-    assert int(table["size"].sum()) == 98_548
-
-
-def test_pixels_of_objects_are_pixels_on_dask_too() -> None:
-    hits = xr.Dataset(
-        {
-            "x": ("hit", np.array([3, 1, 2], object)),
-            "y": ("hit", [5, 6, 7]),
-            "toa": ("hit", [0.0, 1.0, 2.0]),
-            "tot": ("hit", [25.0, 25.0, 25.0]),
-            "label": ("hit", [0, 2, 0]),
-        }
-    )
-    xr.testing.assert_identical(told(cluster_table(hits.chunk(hit=2))), cluster_table(hits))

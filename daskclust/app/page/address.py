@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from daskclust.app.long import LONG
 from daskclust.app.page.board import COLUMNS, SPLITS, Arrangement
 from daskclust.app.state import State
+from daskclust.app.worker import LONG
 
 
 class Address:
@@ -47,7 +47,10 @@ class Address:
             if each.name in self.known:
                 text = self.known[each.name]
                 choice = next((choice for choice in each.choices if str(choice) == text), text)
-                self._try(state, {each.name: choice})
+                try:
+                    state.set(**{each.name: choice})
+                except ValueError as error:
+                    self.faults.append(str(error))
         wish, before = state.request(), state.outcome
         if before is not None and (
             before.request == wish
@@ -60,12 +63,6 @@ class Address:
             self.faults.append(str(error))
             state.choose(first[0], **first[1])
             state.update()
-
-    def _try(self, state: State, values: Mapping[str, Any]) -> None:
-        try:
-            state.set(**values)
-        except ValueError as error:
-            self.faults.append(str(error))
 
     def arrangement(self) -> Arrangement:
         """Return how panels are arranged; names of panels that are not there do no harm."""

@@ -6,16 +6,16 @@ import itertools
 import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import panel as pn
 from panel.viewable import Viewer
 
 from daskclust.app.page.design import styled
-from daskclust.app.widgets import heading, labelled
+from daskclust.app.views._scene import Column, View
+from daskclust.app.widgets import button, heading
 from daskclust.core.data.quote import in_html
 
-Column = Literal["left", "right"]
 COLUMNS: tuple[Column, Column] = ("left", "right")
 
 _ROWS = 120  # of the grid
@@ -49,14 +49,7 @@ _BUTTON = """
 """
 
 
-class Panel(NamedTuple):
-    """What is seen under a title, and where it is at first: the column, and its share of the column's height."""
-
-    title: str
-    viewable: Any
-    where: Column = "right"
-    share: int = 2
-    caption: Any = None  # of what is seen now, beside the title
+_FORMER = ":host(.former) { opacity: 0.5; transition: opacity 0.2s }"  # pictures of former values
 
 
 @dataclass(frozen=True)
@@ -79,11 +72,11 @@ class Arrangement:
         new = {name: other, other: name}
         return replace(self, order={key: tuple(new.get(each, each) for each in self.order[key]) for key in COLUMNS})
 
-    def holding(self, panels: Sequence[Panel]) -> Arrangement:
-        """Return the same with all of these panels, and no others."""
-        titles, known = [each.title for each in panels], {name for names in self.order.values() for name in names}
+    def holding(self, views: Sequence[View]) -> Arrangement:
+        """Return the same with the panels of all of these views, and no others."""
+        titles, known = [each.title for each in views], {name for names in self.order.values() for name in names}
         order = {key: tuple(name for name in self.order[key] if name in titles) for key in COLUMNS}
-        for each in panels:
+        for each in views:
             if each.title not in known:
                 order[each.where] = (*order[each.where], each.title)
         return replace(self, order=order, enlarged=self.enlarged if self.enlarged in titles else None)
@@ -95,54 +88,35 @@ class Board(Viewer):
     def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.arrangement, self._changed = Arrangement(), changed
-        self._panels: list[Panel] = []
-        self._own: list[Panel] = []  # that stay when others are replaced
+        self.views: list[View] = []
         self._cards: dict[str, Any] = {}
-        self._grid = pn.Column(sizing_mode="stretch_both", margin=0)
-        self._list = labelled(
-            pn.widgets.CheckBoxGroup, "panels", inline=True, sizing_mode="stretch_width", margin=(2, 5)
-        )
+        self._grid = pn.Column(sizing_mode="stretch_both", margin=0, stylesheets=[_FORMER])
+        self._list = pn.widgets.CheckBoxGroup(label="panels", inline=True, sizing_mode="stretch_width", margin=(2, 5))
         self._list.param.watch(lambda event: self._arrange(hidden=frozenset(self._cards) - {*event.new}), "value")
-        self._split = labelled(pn.widgets.IntSlider, "width of the left column (%)", start=SPLITS[0], end=SPLITS[1])
+        self._split = pn.widgets.IntSlider(label="width of the left column (%)", start=SPLITS[0], end=SPLITS[1])
         self._split.param.update(value=_SPLIT, sizing_mode="stretch_width", margin=(0, 10))
         self._split.param.watch(lambda event: self._arrange(split=event.new), "value")
-        again = labelled(pn.widgets.Button, "Arrange as at first", sizing_mode="stretch_width", margin=(3, 10))
-        again.on_click(lambda _: self.arrange(Arrangement()))
+        how: dict[str, Any] = {"sizing_mode": "stretch_width", "margin": (3, 10)}
+        again = button("Arrange as at first", lambda: self.arrange(Arrangement()), **how)
         self.tools = pn.Column(heading("Panels"), self._list, self._split, again, margin=0)  # for the side bar
 
     def __panel__(self) -> Any:
         return self._grid
 
-    def add(self, title: str, viewable: Any, where: Column = "right", share: int = 2, caption: Any = None) -> None:
-        """Add a panel; it stays when a system is chosen. One of this title is replaced."""
-        others = [each for each in self._own if each.title != title]
-        self._own = [*others, Panel(title, viewable, where, share, caption)]
-        self._cards.pop(title, None)
-        self._lay()
-
-    def remove(self, title: str) -> None:
-        """Take away a panel that was added."""
-        self._own = [each for each in self._own if each.title != title]
-        self._lay()
-
-    def replace(self, panels: Sequence[Panel]) -> None:
-        """Show panels instead of those that were there, but for those that were added."""
-        self._panels, self._cards = list(panels), {}
-        self._lay()
+    def replace(self, views: Sequence[View]) -> None:
+        """Show the panels of views instead of those that were there."""
+        self.views = list(views)
+        self._cards = {each.title: self._card(each) for each in views}
+        self.arrangement = self.arrangement.holding(views)
+        self._slots = {key: [each.share for each in views if each.where == key] for key in COLUMNS}
+        self._place()
+        self._grid.objects = styled(list(self._cards.values()))
 
     # ------------------------------------------------------------------------------------------------------ arrangement
     def arrange(self, arrangement: Arrangement) -> None:
         """Arrange panels otherwise; those that are not there are left out, and others are where they are at first."""
-        new = arrangement.holding([*self._panels, *self._own])
+        new = arrangement.holding(self.views)
         self._arrange(order=new.order, hidden=new.hidden, enlarged=new.enlarged, split=new.split)
-
-    def _lay(self) -> None:
-        panels = [*self._panels, *self._own]
-        self._cards = {each.title: self._cards.get(each.title) or self._card(each) for each in panels}
-        self.arrangement = self.arrangement.holding(panels)
-        self._slots = {key: [each.share for each in panels if each.where == key] for key in COLUMNS}
-        self._place()
-        self._grid.objects = styled(list(self._cards.values()))
 
     def _arrange(self, **changes: Any) -> None:
         new = replace(self.arrangement, **changes)
@@ -167,9 +141,9 @@ class Board(Viewer):
             area = f"1 / 1 / {_ROWS + 1} / 3" if name == now.enlarged else areas.get(name, "auto")
             card.param.update(styles={"grid-area": area}, visible=shown)
 
-    def _card(self, panel: Panel) -> Any:
+    def _card(self, view: View) -> Any:
         """Return what is seen of a panel: its bar over the first line of its content."""
-        title = panel.title
+        title = view.title
         acts: dict[str, Callable[[], None]] = {
             "move": lambda: self._arrange(order=self.arrangement.exchanged(title).order),
             "enlarge": lambda: self._arrange(enlarged=None if self.arrangement.enlarged else title),
@@ -178,21 +152,20 @@ class Board(Viewer):
         words = pn.pane.HTML(
             f"<h2>{in_html(title)}</h2>", stylesheets=[_WORDS], styles=_UNTOUCHED, margin=(0, 8, 0, 10)
         )
-        caption = panel.caption or pn.pane.HTML("")
+        caption = view.caption or pn.pane.HTML("")
         caption.param.update(
             sizing_mode="stretch_width", stylesheets=[_WORDS], styles=_UNTOUCHED, margin=(0, _TOOLS, 0, 0)
         )
         buttons = [_button(name, title, act) for name, act in acts.items()]
         bar = pn.Row(words, caption, *buttons, styles=_BAR, sizing_mode="stretch_width", margin=0)
         how: dict[str, Any] = {"stylesheets": [_CARD], "css_classes": ["explorer-panel"], "margin": 3}
-        return pn.Column(bar, panel.viewable, sizing_mode="stretch_both", **how)
+        return pn.Column(bar, view.panel, sizing_mode="stretch_both", **how)
 
 
 def _button(name: str, title: str, act: Callable[[], None]) -> Any:
     icon = urllib.parse.quote(f"{_SVG}<path d='{_ICONS[name]}'/></svg>")
-    return labelled(
-        pn.widgets.Button,
-        f"{name.capitalize()} {title}",
+    return pn.widgets.Button(
+        label=f"{name.capitalize()} {title}",
         on_click=lambda _: act(),
         stylesheets=[_BUTTON],
         styles={"--icon": f'url("data:image/svg+xml,{icon}")'},

@@ -35,6 +35,8 @@ class Workload(NamedTuple):
 class Ground(Protocol):
     """What thresholds go through, and the plot draws in which they are dragged; it stays while thresholds move."""
 
+    title: ClassVar[str]  # of the view
+
     @property
     def columns(self) -> Mapping[str, npt.NDArray[Any]]:
         """What points can be chosen by in the view, beside the variables of the result."""

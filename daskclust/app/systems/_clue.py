@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ class Decision:
     density: npt.NDArray[Any]
     delta: npt.NDArray[Any]
     reach: float
+    title: ClassVar[str] = "decision plot"
 
     @property
     def level(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ class Hierarchy:
     """Merges of cells, SciPy's linkage: what the dendrogram draws and cuts go through."""
 
     linkage: npt.NDArray[np.float64]
+    title: ClassVar[str] = "dendrogram"
 
     @property
     def columns(self) -> dict[str, npt.NDArray[Any]]:

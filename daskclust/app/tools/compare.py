@@ -25,6 +25,7 @@ class Comparison(NamedTuple):
     moved: npt.NDArray[np.bool_]  # points in another cluster than the one that matches theirs, or no longer noise
     n_clusters: tuple[int, int]
     changes: pd.DataFrame  # what happened, clusters of A and of B, their points
+    partner: Ids  # cluster of B that matches each one of A, -2 for none
 
     @property
     def words(self) -> str:
@@ -40,9 +41,10 @@ def compare(before: Ids, after: Ids) -> Comparison:
     from daskclust.metrics import adjusted_rand_index
 
     table = contingency(before, after)
-    partner = np.append(match(table), NOISE)  # the last one is that of noise
-    moved = partner[before] != after
-    return Comparison(adjusted_rand_index(before, after), moved, table.shape, changes(table, before, after))
+    partner = match(table)
+    moved = np.append(partner, NOISE)[before] != after  # the last one is that of noise
+    ari = adjusted_rand_index(before, after)
+    return Comparison(ari, moved, table.shape, changes(table, before, after), partner)
 
 
 def contingency(before: Ids, after: Ids) -> sp.coo_array:

@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import panel as pn
 
-from daskclust.app.latest import Show
 from daskclust.app.selection import Moved
 from daskclust.app.slices import Slice
 from daskclust.app.state import Outcome, State
-from daskclust.app.tools.compare import Comparison, compare, contingency, match
+from daskclust.app.tools.compare import Comparison, compare
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.app.views.picture import Picture
-from daskclust.app.widgets import labelled
+from daskclust.app.widgets import button
+from daskclust.app.worker import Show
 from daskclust.core.data.quote import in_html
 
 _TITLES = {"change": "change", "A": "A", "B": "now", "points": "points"}
@@ -33,19 +33,17 @@ class Kept:
     def against(self, present: Outcome) -> tuple[Comparison, Outcome]:
         """Return the comparison, and what was kept in the numbers, and so the colours, of clusters that match."""
         if self._last is None or self._last[0] is not present:
-            before, after = self.outcome.label, present.label
-            table = contingency(before, after)
-            partner = match(table)
-            alone = partner < 0
-            partner[alone] = table.shape[1] + np.arange(np.count_nonzero(alone))
-            label = np.append(partner, -1)[before]
+            found = compare(self.outcome.label, present.label)
+            alone = found.partner < 0
+            own = found.n_clusters[1] + np.cumsum(alone) - 1
+            label = np.append(np.where(alone, own, found.partner), -1)[self.outcome.label]
             kept = self.outcome.result
             dims = present.result["label"].dims
             variables: dict[str, Any] = {"label": (dims, label)}
             if "is_seed" in kept:
                 variables["is_seed"] = (dims, kept["is_seed"].values)
             drawn = present.result.drop_vars("is_seed", errors="ignore").assign(variables)
-            self._last = present, compare(before, after), Outcome(self.outcome.request, drawn)
+            self._last = present, found, Outcome(self.outcome.request, drawn)
         return self._last[1], self._last[2]
 
     def moved(self) -> Moved:
@@ -56,6 +54,9 @@ class Kept:
 
 class KeptPicture(Picture):
     """The picture of what was kept; its axes are those of the present picture."""
+
+    title = "A"
+    where = "right"
 
     def __init__(self, kept: Kept, state: State, present: Picture, choose: Choose, moved: Any) -> None:
         super().__init__(state, present.axes, choose, moved, linked=present)
@@ -71,11 +72,13 @@ class KeptPicture(Picture):
 class Changes(View):
     """How alike both are, and the clusters that were split or merged, that appeared or vanished."""
 
+    title = "changes"
+
     def __init__(self, kept: Kept, choose: Choose, forget: Callable[[], None]) -> None:
         self._kept = kept
         self._words = pn.pane.HTML("", sizing_mode="stretch_width", margin=(28, 10, 0, 10))
-        moved = labelled(pn.widgets.Button, "Choose the points that moved", on_click=lambda _: choose(kept.moved()))
-        drop = labelled(pn.widgets.Button, "Forget A", on_click=lambda _: forget())
+        moved = button("Choose the points that moved", lambda: choose(kept.moved()))
+        drop = button("Forget A", forget)
         self._table = pn.widgets.Tabulator(
             None, disabled=True, show_index=False, layout="fit_columns",
             theme="simple", sizing_mode="stretch_both", titles=_TITLES, min_height=60,

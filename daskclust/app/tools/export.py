@@ -1,25 +1,28 @@
-"""What is seen, to take along: figures for a paper, and the session as a notebook."""
+"""What is seen, to take along: figures for a paper, the session as a notebook or as Python lines, the table."""
 
 from __future__ import annotations
 
+import io
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import panel as pn
 
-from daskclust.app.code import blocks
+from daskclust.app.code import blocks, code
 from daskclust.app.slices import Slice
 from daskclust.app.state import State
 from daskclust.app.systems import SYSTEMS, Decision, Hierarchy
-from daskclust.core.data.quote import argument
+from daskclust.app.widgets import BESIDE, button, heading
+from daskclust.core.data.quote import argument, in_sheet
 
 Ranges = tuple[tuple[float, float], tuple[float, float]]
 
-_OF_GROUND: dict[type, str] = {Decision: "decision plot", Hierarchy: "dendrogram"}
 _DPI, _WIDTH = 300, 6.8  # inches: two columns of a paper
+_LINES_STYLE = "textarea.bk-input { font: 11px monospace; height: 230px }"
 
 
 class Seen(NamedTuple):
@@ -30,10 +33,50 @@ class Seen(NamedTuple):
     slice: Slice | None = None
 
 
+class Exporting:
+    """A choice of figures, and buttons that give files and Python lines; `seen` tells what the page shows."""
+
+    def __init__(self, state: State, seen: Callable[[], Seen]) -> None:
+        self._state = state
+        names = figures(state)
+        self._name = pn.widgets.Select(label="figure", options=names, value=names[0], **BESIDE)
+
+        def save(words: str, width: int, file: str, make: Callable[[], bytes]) -> Any:
+            how: dict[str, Any] = {"label": words, "width": width, "filename": file, "margin": (3, 3)}
+            return pn.widgets.FileDownload(callback=lambda: io.BytesIO(make()), **how)
+
+        figures_and_session = [
+            save("SVG", 58, "figure.svg", lambda: figure(state, seen(), self._name.value, "svg")),
+            save("PNG, 300 dpi", 94, "figure.png", lambda: figure(state, seen(), self._name.value, "png")),
+            save("Notebook", 76, "explored.ipynb", lambda: notebook(state, seen()).encode()),
+        ]
+        tables = [
+            save("Table as CSV", 86, "clusters.csv", lambda: self.table("csv")),
+            save("Parquet", 56, "clusters.parquet", lambda: self.table("parquet")),
+        ]
+        python = button("Python lines", self.tell_lines, width=84, margin=(3, 3))
+        self.lines = pn.widgets.TextAreaInput(
+            value="", visible=False, sizing_mode="stretch_width", height=230, stylesheets=[_LINES_STYLE]
+        )
+        rows = [pn.Row(*figures_and_session, margin=(0, 7)), pn.Row(*tables, python, margin=(0, 7))]
+        self.panel = pn.Column(heading("Save"), self._name, *rows, self.lines, margin=0, sizing_mode="stretch_width")
+
+    def tell_lines(self) -> None:
+        """Show the lines that do in Python what the page does."""
+        self.lines.param.update(value=code(self._state), visible=True)
+
+    def table(self, kind: str) -> bytes:
+        """Return the table, of clusters with chosen points or of all, as a file."""
+        frame = self._state.present.rows(self._state.mask).to_dataframe()
+        made: bytes = frame.rename(columns=in_sheet).to_csv().encode() if kind == "csv" else frame.to_parquet()
+        return made
+
+
+# -------------------------------------------------------------------------------------------------------------- figures
 def figures(state: State) -> list[str]:
     """Return what there are figures of."""
     ground = state.present.ground
-    return ["picture", *(words for kind, words in _OF_GROUND.items() if isinstance(ground, kind))]
+    return ["picture"] if ground is None else ["picture", ground.title]
 
 
 def figure(state: State, seen: Seen, name: str, kind: str) -> bytes:
@@ -51,12 +94,11 @@ def _element(state: State, seen: Seen, name: str) -> Any:
     from daskclust import plot
 
     outcome = state.present
-    if name == "dendrogram":
-        assert isinstance(outcome.ground, Hierarchy)
+    if isinstance(outcome.ground, Hierarchy) and name == Hierarchy.title:
         return plot.dendrogram(
             outcome.ground.linkage, labels=outcome.label, min_size=outcome.request.values["min_size"]
         )
-    if name == "decision plot":
+    if name == Decision.title:
         ends = _powers(seen.ranges[name])
         return plot.decision(outcome.result, logx=True, logy=True).opts(xlim=ends[0], ylim=ends[1])
     ranges = seen.ranges[name]
@@ -122,8 +164,8 @@ def _plots(state: State, seen: Seen) -> list[list[str]]:
     first, second = map(repr, seen.axes)
     chosen = [[f"plot.clusters(chosen, {first}, {second})"]] if state.mask is not None and drawn != "cells" else []
     found = [[*lines, f"plot.clusters({drawn}, {first}, {second}).opts(xlim={x!r}, ylim={y!r})"]]
-    if "decision plot" in seen.ranges:
-        x, y = _powers(seen.ranges["decision plot"])
+    if Decision.title in seen.ranges:
+        x, y = _powers(seen.ranges[Decision.title])
         found.append([f"plot.decision(result, logx=True, logy=True).opts(xlim={x!r}, ylim={y!r})"])
     if isinstance(state.present.ground, Hierarchy):
         least = state.values["min_size"]

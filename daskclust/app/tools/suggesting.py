@@ -10,10 +10,10 @@ import numpy as np
 import panel as pn
 from bokeh.plotting import figure
 
-from daskclust.app.latest import Later, Latest, Show
 from daskclust.app.state import State
 from daskclust.app.tools.suggest import Curve, Suggestion, suggest
-from daskclust.app.widgets import labelled
+from daskclust.app.widgets import button
+from daskclust.app.worker import Later, Latest, Show
 from daskclust.core.data.quote import in_html
 from daskclust.plot._look import ACCENT, COLORS
 
@@ -26,14 +26,8 @@ class Suggesting:
 
     def __init__(self, state: State, use: Callable[[dict[str, Any]], None], later: Later | None, beside: Any) -> None:
         self._state, self._use = state, use
-        self._latest = Latest(self._begin, self._fail, lambda: None, later)
-        self._ask = labelled(
-            pn.widgets.Button,
-            "Suggest parameters",
-            on_click=lambda _: self._latest.ask(),
-            width=130,
-            margin=(3, 4, 3, 10),
-        )
+        self.latest = Latest(self._begin, self._fail, lambda: None, later)
+        self._ask = button("Suggest parameters", self.latest.ask, width=130, margin=(3, 4, 3, 10))
         self._shown = pn.Column(visible=False, margin=0, sizing_mode="stretch_width")
         self.panel = pn.Column(pn.Row(self._ask, beside, margin=0), self._shown, margin=0, sizing_mode="stretch_width")
 
@@ -56,7 +50,7 @@ class Suggesting:
         if len(found.curve.x):
             parts.append(pn.pane.Bokeh(_drawn(found.curve), sizing_mode="stretch_width", margin=0))
         if found.values:
-            parts.append(labelled(pn.widgets.Button, "Use", on_click=lambda _: self._use(found.values)))
+            parts.append(button("Use", lambda: self._use(found.values)))
         self._shown.param.update(objects=parts, visible=True)
 
 

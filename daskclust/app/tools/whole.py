@@ -1,35 +1,77 @@
-"""All of a data set that is larger than memory, clustered on Dask; its points stay where they are."""
+"""All of a data set of which a part is seen, clustered on Dask; its points stay where they are."""
 
 from __future__ import annotations
 
+import functools
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+import panel as pn
 import xarray as xr
 
+from daskclust.app.opening import OpenedPart
+from daskclust.app.state import State
 from daskclust.app.systems import ExplorerSystem
+from daskclust.app.widgets import button
+from daskclust.app.worker import Later, Show
+from daskclust.core.data.quote import in_html
 
 Report = Callable[[int, int, str], None]
 
 _SUFFIXES = (".parquet", ".h5", ".csv")
 
 
-class Done(NamedTuple):
-    """Numbers of clusters, of points in none, and of all; the files of labels and of the table."""
+class Clustering:
+    """A name for the files, a button, and how far the work is; the page can be used meanwhile."""
 
-    clusters: int
-    noise: int
-    points: int
-    labels: Path
-    table: Path
+    def __init__(self, state: State, part: OpenedPart, later: Later | None) -> None:
+        self._state, self._part, self._later = state, part, later
+        wide: dict[str, Any] = {"sizing_mode": "stretch_width"}
+        told = f"A part is seen. All {part.of:,} points are clustered on Dask with these parameters, into files here."
+        self._name = pn.widgets.TextInput(label="file for labels", value="labels.parquet", **wide)
+        self._button = button("Cluster all on Dask", self._begin, **wide)
+        self._words = pn.pane.HTML("", margin=(0, 10), **wide)
+        self._bar = pn.indicators.Progress(value=0, max=100, visible=False, **wide)
+        what = pn.pane.HTML(told, margin=(5, 10, 0, 10), **wide)
+        self.panel = pn.Column(what, self._name, self._button, self._bar, self._words, margin=0, **wide)
 
-    @property
-    def words(self) -> str:
-        """What there is now."""
-        counts = f"{self.clusters:,} clusters, {self.noise:,} of {self.points:,} points noise"
-        return f"{counts}. Points with labels are in {self.labels}, the table of clusters in {self.table}."
+    def _begin(self) -> None:
+        self._button.disabled, self._words.object = True, "starting workers …"
+        request = self._state.request()
+        work = functools.partial(
+            cluster_whole, self._part.whole, request.system, request.values, self._name.value, self._report
+        )
+        if self._later is None:
+            self._work(work)
+        else:
+            threading.Thread(target=self._work, args=(work,), daemon=True).start()
+
+    def _work(self, work: Any) -> None:
+        try:
+            words = work()
+        except Exception as error:  # of a worker, a disk, a scheduler: the page goes on
+            words = f"It failed: {error}"
+        self._tell(functools.partial(self._end, words))
+
+    def _report(self, done: int, total: int, step: str) -> None:
+        self._tell(functools.partial(self._show, done, total, step))
+
+    def _tell(self, show: Show) -> None:
+        if self._later is None:
+            show()
+        else:
+            self._later(show)
+
+    def _show(self, done: int, total: int, step: str) -> None:
+        self._bar.param.update(visible=True, value=round(100 * done / total) if total else 0)
+        self._words.object = in_html(f"{step or 'reading'}: {done:,} of {total:,} tasks")
+
+    def _end(self, words: str) -> None:
+        self._bar.visible = self._button.disabled = False
+        self._words.object = in_html(words)
 
 
 def files_of(name: str) -> tuple[Path, Path]:
@@ -49,8 +91,8 @@ def files_of(name: str) -> tuple[Path, Path]:
 
 def cluster_whole(
     whole: xr.Dataset, system: ExplorerSystem, values: Mapping[str, Any], name: str, report: Report
-) -> Done:
-    """Cluster all with the current Dask client, or with workers that are started for it; write labels and table."""
+) -> str:
+    """Cluster all with the current Dask client, or with own workers, write labels and table, and say what there is."""
     from distributed import default_client
 
     from daskclust import workers
@@ -66,7 +108,7 @@ def cluster_whole(
 
 def _cluster(
     whole: xr.Dataset, system: ExplorerSystem, values: Mapping[str, Any], files: tuple[Path, Path], report: Report
-) -> Done:
+) -> str:
     from daskclust import io, properties, workers
     from daskclust.accessor import ClustAccessor
     from daskclust.core.run.graph import only_needed
@@ -86,4 +128,5 @@ def _cluster(
             files[0].unlink()
             raise
         noise = int((found["label"] < 0).sum())
-        return Done(rows.sizes["cluster"], noise, found["label"].size, *files)
+    counts = f"{rows.sizes['cluster']:,} clusters, {noise:,} of {found['label'].size:,} points noise"
+    return f"{counts}. Points with labels are in {files[0]}, the table of clusters in {files[1]}."

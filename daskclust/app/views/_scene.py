@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.app.latest import Show
 from daskclust.app.look import Look
 from daskclust.app.selection import Selection
 from daskclust.app.slices import Slice
 from daskclust.app.state import Chosen, Outcome
+from daskclust.app.worker import Show
 
+Column = Literal["left", "right"]
 Choose = Callable[[Selection | None], None]
 
 
@@ -32,11 +33,14 @@ class Scene(NamedTuple):
 
 
 class View:
-    """A part of the explorer.
+    """A part of the explorer, seen under its title.
 
     `prepare` is called in any thread; the others, and what it returns, in the thread of the widgets.
     """
 
+    title: str
+    where: Column = "right"  # at first: the column, and the share of its height
+    share = 5
     panel: Any  # what is laid out
     caption: Any = None  # words of what is seen, for the bar above it
 

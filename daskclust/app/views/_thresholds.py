@@ -54,16 +54,16 @@ class Thresholds:
     def __init__(self, canvas: Canvas, styles: Mapping[str, Style], places: Mapping[str, float], drag: Drag) -> None:
         self._drag = drag
         self._moving: set[str] = set()  # by the mouse or by their sliders
-        self._lines: dict[str, Any] = {}
+        self.lines: dict[str, Any] = {}
         for name, (dimension, color, dash) in styles.items():
             line = Span(location=places[name], dimension=dimension, name=name, editable=True)
             line.update(line_color=color, line_dash=dash, line_width=2.5)
             line.update(hover_line_color=color, hover_line_width=6.0, hover_line_alpha=1.0)
             line.on_change("location", functools.partial(self._on_location, name))
             canvas.figure.add_layout(line)
-            self._lines[name] = line
+            self.lines[name] = line
         for event, code in (("mouseenter", _GRAB), ("tap", _FOCUS), ("panend", _FOCUS)):
-            canvas.figure.js_on_event(event, CustomJS(args={"lines": list(self._lines.values())}, code=code))
+            canvas.figure.js_on_event(event, CustomJS(args={"lines": list(self.lines.values())}, code=code))
 
     def _on_location(self, name: str, attr: str, old: Any, new: Any) -> None:
         if name not in self._moving:
@@ -72,11 +72,11 @@ class Thresholds:
             self._moving.remove(name)
 
     def place(self, name: str) -> float:
-        return float(self._lines[name].location)
+        return float(self.lines[name].location)
 
     def move(self, name: str, place: float, *, dash: str | None = None) -> None:
         """Move a line, as its slider was moved."""
-        line = self._lines[name]
+        line = self.lines[name]
         if name not in self._moving and abs(self.place(name) - place) > 1e-9:
             self._moving.add(name)
             line.location = place

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from bokeh.models import CustomJSTickFormatter, Span  # type: ignore[attr-defined,unused-ignore]
 
 from daskclust.app import raster
-from daskclust.app.latest import Show
 from daskclust.app.look import Look
 from daskclust.app.selection import ChosenClusters
 from daskclust.app.state import State
@@ -19,6 +18,7 @@ from daskclust.app.systems import DELTA, DENSITY, Decision
 from daskclust.app.views._frame import IMAGE, PLACES, STARS, Canvas, Frame, Ranges, none, span
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.app.views._thresholds import Drag, Style, Thresholds
+from daskclust.app.worker import Show
 from daskclust.plot import RHO
 from daskclust.plot._data import unit_of
 from daskclust.plot._decision import FOLLOWER, KIND_STYLES, LINE_STYLES, OUTLIER, SEED
@@ -31,7 +31,7 @@ _NOWHERE = -9.0  # the logarithm of what has none
 class DecisionPlot(View):
     """Density against distance to the nearest higher, in the logarithm, with lines for the thresholds."""
 
-    words = "decision plot"
+    title = Decision.title
 
     def __init__(self, state: State, choose: Choose, moved: Callable[[], None], drag: Drag) -> None:
         outcome = state.present
@@ -42,7 +42,7 @@ class DecisionPlot(View):
         units = [unit_of(outcome.result[name]) for name in ("density", "delta")]
         words = [f"local density {RHO}", "distance to higher δ"]
         labels = [f"{word} ({unit})" if unit else word for word, unit in zip(words, units, strict=True)]
-        self._canvas = canvas = Canvas(ranges, labels)
+        self.canvas = canvas = Canvas(ranges, labels)
         for axis in canvas.figure.axis:
             axis.formatter, axis.ticker.num_minor_ticks = CustomJSTickFormatter(code=_POWER), 0
         self._pixels = canvas.figure.image_rgba(source=none(*IMAGE))
@@ -53,16 +53,16 @@ class DecisionPlot(View):
         self._state, self._choose = state, choose
         canvas.on_click(self._on_click)
         places = {name: _place(state.values[name]) for name in _LINES}
-        self._lines = Thresholds(canvas, _LINES, places, lambda name, place: drag(name, 10.0**place))
+        self.thresholds = Thresholds(canvas, _LINES, places, lambda name, place: drag(name, 10.0**place))
         self._counts: tuple[Any, Any] = (None, None)
         self.panel, self.caption = canvas.panel, canvas.caption
 
     def follow(self, values: Mapping[str, Any]) -> None:
         for name in _LINES:
-            self._lines.move(name, _place(values[name]))
+            self.thresholds.move(name, _place(values[name]))
 
     def dress(self, look: Look) -> None:
-        self._canvas.dress(look)
+        self.canvas.dress(look)
         self._level.line_color, self._stars.glyph.line_color = look.line, look.ink
 
     def _on_click(self, x: float, y: float) -> None:
@@ -70,13 +70,13 @@ class DecisionPlot(View):
         result, decision = self._state.present.result, self._state.present.ground
         assert isinstance(decision, Decision)
         seeds = np.flatnonzero(result["is_seed"].values)
-        nearest = self._canvas.nearest((x, y), decision.columns[DENSITY][seeds], decision.columns[DELTA][seeds])
+        nearest = self.canvas.nearest((x, y), decision.columns[DENSITY][seeds], decision.columns[DELTA][seeds])
         if nearest is not None:
             self._choose(ChosenClusters((int(self._state.present.label[seeds[nearest]]),)))
 
     # -------------------------------------------------------------------------------------------------------- pixels
     def setting(self) -> Frame:
-        return self._canvas.ranges, self._canvas.size
+        return self.canvas.ranges, self.canvas.size
 
     def prepare(self, scene: Scene, setting: Frame) -> Show:
         """Paint pixels by the side of the thresholds on which they are; points are counted when they change only."""
@@ -116,9 +116,9 @@ class DecisionPlot(View):
         return self._counts[1]
 
     def _show(self, pixels: raster.Pixels, ranges: Ranges, stars: Any, title: str, level: float) -> None:
-        self._canvas.paint(self._pixels, pixels, ranges)
+        self.canvas.paint(self._pixels, pixels, ranges)
         self._stars.data_source.data = stars
-        self._canvas.title(title)
+        self.canvas.title(title)
         self._level.location = float(level)
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 from bokeh.transform import linear_cmap
 
-from daskclust.app.latest import Show
 from daskclust.app.look import Look
 from daskclust.app.selection import Branches, Selection, span_of
 from daskclust.app.state import State
@@ -18,6 +17,7 @@ from daskclust.app.systems import Hierarchy
 from daskclust.app.views._frame import Canvas, Ranges, none
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.app.views._thresholds import Drag, Style, Thresholds
+from daskclust.app.worker import Show
 from daskclust.core import hierarchy as tree
 from daskclust.core.merge.labels import NOISE
 from daskclust.plot._look import COLORS, MARK
@@ -36,23 +36,19 @@ Array = npt.NDArray[Any]
 class Dendrogram(View):
     """The last merges, in the colours of clusters, with a line for the height of the cut."""
 
-    words = "dendrogram"
+    title = Hierarchy.title
 
     def __init__(self, state: State, choose: Choose, moved: Any, drag: Drag) -> None:
         self._choose = choose
         self._leaves = np.empty(0, np.int64)
         self._cut = state.values["cut"]
         words = ("points of the cluster", "height")
-        self._canvas = canvas = Canvas(((-0.7, _LEAVES - 0.3), (0.0, 1.0)), words)
+        self.canvas = canvas = Canvas(((-0.7, _LEAVES - 0.3), (0.0, 1.0)), words)
         colors = linear_cmap("color", [*COLORS, *COLORS[:2]], -0.5, len(COLORS) + 1.5)
-        style = {name: name for name in _ENDS} | {
-            "line_color": colors,
-            "line_alpha": "alpha",
-            "line_width": 1.8,
-        }
+        style = {name: name for name in _ENDS} | {"line_color": colors, "line_alpha": "alpha", "line_width": 1.8}
         self._segments = canvas.figure.segment(source=none(*_ENDS, "color", "alpha"), **style)
-        canvas.watch(_ENDS[:2], self._on_choice)
-        self._lines = Thresholds(
+        canvas.watch(_ENDS[:2], self.choose)
+        self.thresholds = Thresholds(
             canvas,
             {"height": Style("width", MARK, "solid")},
             {"height": state.values["height"]},
@@ -60,7 +56,7 @@ class Dendrogram(View):
         )
         self.panel, self.caption = canvas.panel, canvas.caption
 
-    def _on_choice(self, selection: Selection | None) -> None:
+    def choose(self, selection: Selection | None) -> None:
         """Choose the cells of the leaves between the sides of a box or of a lasso."""
         ends = span_of(selection)
         if ends is not None:
@@ -70,10 +66,10 @@ class Dendrogram(View):
     def follow(self, values: Mapping[str, Any]) -> None:
         self._cut = values["cut"]
         if self._cut == "height":
-            self._lines.move("height", float(values["height"]), dash="solid")
+            self.thresholds.move("height", float(values["height"]), dash="solid")
 
     def dress(self, look: Look) -> None:
-        self._canvas.dress(look)
+        self.canvas.dress(look)
         self._segments.glyph.line_color.transform.palette = [*COLORS, look.noise, look.ink]
 
     def prepare(self, scene: Scene, setting: Any) -> Show:
@@ -111,15 +107,15 @@ class Dendrogram(View):
     ) -> None:
         self._leaves, count = leaves, len(leaves)
         self._segments.data_source.data = columns
-        self._canvas.show(limits)
-        axis = self._canvas.figure.xaxis[0]
+        self.canvas.show(limits)
+        axis = self.canvas.figure.xaxis[0]
         ticks = list(range(count)) if count <= _MOST_TICKS else []
         axis.ticker = ticks
         axis.major_label_overrides = dict(zip(ticks, words, strict=False))
         axis.major_label_orientation = 0.0 if count <= _LEVEL_TICKS else np.pi / 2
         if level is not None and self._cut == "number":
-            self._lines.move("height", level, dash="dashed")
-        self._canvas.title(title)
+            self.thresholds.move("height", level, dash="dashed")
+        self.canvas.title(title)
 
 
 def _kinds(label: npt.NDArray[np.int64]) -> Array:

@@ -10,12 +10,12 @@ import numpy.typing as npt
 import xarray as xr
 from bokeh.models import BasicTicker, LogTicker
 
-from daskclust.app.latest import Show
 from daskclust.app.look import LIGHT, Look
 from daskclust.app.selection import ChosenClusters, Range, Selection, span_of
 from daskclust.app.state import State
 from daskclust.app.views._frame import Canvas, none
 from daskclust.app.views._scene import Choose, Scene, View
+from daskclust.app.worker import Show
 from daskclust.plot._data import dimension
 
 _BINS = 40
@@ -27,15 +27,17 @@ Array = npt.NDArray[Any]
 class Histogram(View):
     """A histogram of a column of the table, of all clusters, pale, and of those with chosen points."""
 
+    share = 3
+
     def __init__(self, state: State, column: str, choose: Choose) -> None:
-        self.column, self._state, self._choose = column, state, choose
+        self.title, self._state, self._choose = column, state, choose
         table = state.present.table
         values = table[column].values
         finite = values[np.isfinite(values)]
         self._log = bool(finite.size and (finite > 0).all())
         word = dimension(table[column], "points of a cluster" if column == "size" else f"{column} of a cluster")
         kind = "log" if self._log else "linear"
-        self._canvas = canvas = Canvas(((0.5, 100.0), (0.0, 1.0)), (word.pprint_label, "clusters"), x_axis_type=kind)
+        self.canvas = canvas = Canvas(((0.5, 100.0), (0.0, 1.0)), (word.pprint_label, "clusters"), x_axis_type=kind)
         sides = {name: name for name in _SIDES}
         self._bars = [canvas.figure.quad(source=none(*_SIDES), **sides, bottom=0) for _ in LIGHT.bars]
         if self._log:
@@ -43,24 +45,24 @@ class Histogram(View):
         # of whole numbers
         canvas.figure.yaxis[0].ticker = BasicTicker(min_interval=1, num_minor_ticks=0, desired_num_ticks=4)
         canvas.plain_ticks()
-        canvas.watch(("value", "clusters"), self._on_choice)
+        canvas.watch(("value", "clusters"), self.choose)
         self.panel, self.caption = canvas.panel, canvas.caption
 
-    def _on_choice(self, selection: Selection | None) -> None:
+    def choose(self, selection: Selection | None) -> None:
         """Choose the clusters between the sides of a box or of a lasso."""
         ends = span_of(selection)
         if ends is not None:
-            within = Range(self.column, *ends)
-            numbers = np.flatnonzero(within.mask({self.column: self._state.present.table[self.column].values}))
+            within = Range(self.title, *ends)
+            numbers = np.flatnonzero(within.mask({self.title: self._state.present.table[self.title].values}))
             self._choose(ChosenClusters(tuple(numbers.tolist()), within) if len(numbers) else None)
 
     def dress(self, look: Look) -> None:
-        self._canvas.dress(look)
+        self.canvas.dress(look)
         for bars, color in zip(self._bars, look.bars, strict=True):
             bars.glyph.update(fill_color=color, line_color=look.paper)
 
     def setting(self) -> str:
-        return self.column
+        return self.title
 
     def prepare(self, scene: Scene, setting: str) -> Show:
         """Count the clusters."""
@@ -79,8 +81,8 @@ class Histogram(View):
     def _show(self, edges: Array, number: Array, chosen: Array, title: str) -> None:
         for bars, tops in zip(self._bars, (number, chosen), strict=True):
             bars.data_source.data = {"left": edges[:-1], "right": edges[1:], "top": tops.astype(np.float64)}
-        self._canvas.show(((edges[0], edges[-1]), (0.0, 1.08 * max(float(number.max(initial=0)), 1.0))))
-        self._canvas.title(title)
+        self.canvas.show(((edges[0], edges[-1]), (0.0, 1.08 * max(float(number.max(initial=0)), 1.0))))
+        self.canvas.title(title)
 
 
 def _edges(values: Array, column: xr.DataArray, *, log: bool) -> Array:

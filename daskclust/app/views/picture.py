@@ -10,13 +10,13 @@ import numpy.typing as npt
 from bokeh.transform import linear_cmap
 
 from daskclust.app import raster
-from daskclust.app.latest import Show
 from daskclust.app.look import LIGHT, Look
 from daskclust.app.selection import ChosenClusters
 from daskclust.app.slices import Slice
 from daskclust.app.state import Outcome, State
 from daskclust.app.views._frame import IMAGE, NOTHING, PLACES, STARS, Canvas, Frame, Ranges, none, span
 from daskclust.app.views._scene import Choose, Scene, View
+from daskclust.app.worker import Show
 from daskclust.plot._data import dimension
 from daskclust.plot._look import COLORS
 
@@ -30,6 +30,9 @@ Array = npt.NDArray[Any]
 class Picture(View):
     """A picture that is drawn again as the user zooms in, down to single points; axes of a `linked` one follow."""
 
+    title = "picture"
+    where = "left"
+
     def __init__(
         self,
         state: State,
@@ -37,19 +40,21 @@ class Picture(View):
         choose: Choose,
         moved: Any,
         *,
-        titled: bool = True,
+        is_second: bool = False,
         linked: Picture | None = None,
     ) -> None:
-        self.axes, self._titled, self._slices = axes, titled, state.slices
+        self.axes, self._is_second, self._slices = axes, is_second, state.slices
+        if is_second:
+            self.title, self.where, self.share = "second picture", "right", 4
         self._state, self._choose = state, choose
         outcome = state.present
         x, y = raster.as_columns(outcome.columns, axes)
         units = [outcome.result[name].attrs.get("units") for name in axes]
         ranges: Ranges = (span(x), span(y))
         words = [dimension(outcome.result[name], name).pprint_label for name in axes]
-        self._canvas = canvas = Canvas(ranges, words, equal=linked is None and units[0] == units[1])
+        self.canvas = canvas = Canvas(ranges, words, equal=linked is None and units[0] == units[1])
         if linked is not None:
-            canvas.link(linked._canvas)
+            canvas.link(linked.canvas)
         canvas.plain_ticks()
         colors = linear_cmap("color", [*COLORS, LIGHT.noise], -0.5, len(COLORS) + 0.5)
         marks = {"fill_color": colors, "line_color": None, "fill_alpha": "alpha", "size": "size"}
@@ -68,31 +73,31 @@ class Picture(View):
             times = span(outcome.columns["toa"] if part is None else np.array(part))
             now, whole = (
                 tuple(times if name == "toa" else ends for name, ends in zip(self.axes, ranges, strict=True))
-                for ranges in (self._canvas.ranges, self._canvas.whole)
+                for ranges in (self.canvas.ranges, self.canvas.whole)
             )
-            self._canvas.show(whole)  # type: ignore[arg-type]
-            self._canvas.zoom(now)  # type: ignore[arg-type]
+            self.canvas.show(whole)  # type: ignore[arg-type]
+            self.canvas.zoom(now)  # type: ignore[arg-type]
 
     def zoom(self, outcome: Outcome, mask: npt.NDArray[np.bool_]) -> None:
         """Let axes show some points, and a little around them."""
         columns = raster.as_columns(outcome.columns, self.axes)
-        x, y = (_around(each[mask], ends) for each, ends in zip(columns, self._canvas.whole, strict=True))
-        self._canvas.zoom((x, y))
+        x, y = (_around(each[mask], ends) for each, ends in zip(columns, self.canvas.whole, strict=True))
+        self.canvas.zoom((x, y))
 
     def _on_click(self, x: float, y: float) -> None:
         """Choose the cluster of the nearest point, or nothing."""
         there, *places = self._seen[1]
-        nearest = self._canvas.nearest((x, y), *places)
+        nearest = self.canvas.nearest((x, y), *places)
         label = -1 if nearest is None else int(self._state.present.label[there][nearest])
         self._choose(ChosenClusters((label,)) if label >= 0 else None)
 
     def dress(self, look: Look) -> None:
-        self._canvas.dress(look)
+        self.canvas.dress(look)
         self._marks.glyph.fill_color.transform.palette = [*COLORS, look.noise]
         self._stars.glyph.line_color = look.ink
 
     def setting(self) -> Frame:
-        return self._canvas.ranges, self._canvas.size
+        return self.canvas.ranges, self.canvas.size
 
     def prepare(self, scene: Scene, setting: Frame) -> Show:
         """Paint pixels, or take out the points within the axes if they are few."""
@@ -122,9 +127,9 @@ class Picture(View):
         return functools.partial(self._show, ranges, pixels, marks, stars, self._title(outcome, part, label))
 
     def _show(self, ranges: Ranges, pixels: raster.Pixels, marks: Any, stars: Any, title: str) -> None:
-        self._canvas.paint(self._pixels, pixels, ranges)
+        self.canvas.paint(self._pixels, pixels, ranges)
         self._marks.data_source.data, self._stars.data_source.data = marks, stars
-        self._canvas.title(title if self._titled else "")
+        self.canvas.title("" if self._is_second else title)
 
     def _within(self, outcome: Outcome, ranges: Ranges, part: Slice | None) -> tuple[Any, Array, Array]:
         """Return which points of the slice are within the axes, and where they are."""

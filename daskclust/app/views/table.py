@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import panel as pn
 
-from daskclust.app.latest import Show
 from daskclust.app.selection import ChosenClusters
 from daskclust.app.views._scene import Choose, Scene, View
+from daskclust.app.worker import Show
 from daskclust.core.data.quote import in_html
 
 _FIRST = ("selected", "size", "energy", "mass", "tot", "layer", "x", "y", "z")
@@ -34,6 +34,10 @@ class TableView(View):
 
     Of clusters that were chosen one by one, rows are lit among all the others.
     """
+
+    title = "table"
+    where = "left"
+    share = 3
 
     def __init__(self, choose: Choose) -> None:
         self._choose = choose

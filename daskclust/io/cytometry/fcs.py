@@ -20,7 +20,7 @@ from daskclust.core.data.quote import listed, quoted, repeated
 from daskclust.io.cytometry.keywords import HEADER_BYTES, Keywords, place_of, read_keywords
 from daskclust.io.cytometry.transform import Preparation
 from daskclust.io.files import reading
-from daskclust.io.rows import rows_in
+from daskclust.io.rows import Stored
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ def events_of(layout: FcsLayout, preparation: Preparation, chosen: Sequence[int]
     dtype = np.dtype(np.float32 if is_small else np.float64)
     there = replace(layout, path=os.path.abspath(layout.path))
     read = partial(_read_events, there, preparation, tuple(chosen), dtype)
-    return rows_in(read, [there.path], (layout.rows, len(chosen)), dtype, chunks)
+    return Stored(read, (there.path,), "FCS", (layout.rows, len(chosen)), dtype).array(chunks)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # inf and NaN of a file stay such, or become NaN

@@ -24,7 +24,7 @@ from daskclust.io.cytometry.rows import (
     whole_column,
 )
 from daskclust.io.cytometry.spillover import Unmixing, unmixing, unmixing_of
-from daskclust.io.cytometry.tables import read_csv, read_parquet
+from daskclust.io.cytometry.tables import read_table
 from daskclust.io.cytometry.transform import (
     Preparation,
     arcsinh_transform,
@@ -246,11 +246,8 @@ def read_cells(
         unmixed = _unmixing(layout, compensate)
         chosen, linear, variables = _columns_of_fcs(layout, channels, apriori, wanted)
         return _fcs_dataset(layout, chosen, channels is None, unmixed, transform, cofactor, linear, variables, wanted)
-    if suffix in PARQUET:
-        ds = read_parquet(name, channels, apriori, wanted)
-    elif suffix in TEXT:
-        ds = read_csv(name, channels, apriori)
-        ds = ds if wanted is None else ds.chunk({"cell": int(wanted), "channel": -1}, name_prefix="daskclust-io-")
+    if suffix in (*PARQUET, *TEXT):
+        ds = read_table(name, channels, apriori, wanted)
     else:
         if apriori is not None:
             raise ValueError(

@@ -14,7 +14,7 @@ import xarray as xr
 
 from daskclust.io.cytometry.rows import AUTO_CELLS, FIELD, cells_dataset
 from daskclust.io.files import check_file
-from daskclust.io.rows import fixed_rows, rows_in, rows_of_chunk
+from daskclust.io.rows import Stored, fixed_rows, rows_of_chunk
 
 _BINARY: dict[str, tuple[np.dtype[Any], np.dtype[Any]]] = {
     "uint32-float32": (np.dtype("<u4"), np.dtype("<f4")),
@@ -76,7 +76,7 @@ def read_gmhc(
         layout, shape = binary
         (count, value), here = _BINARY[layout], os.path.abspath(name)
         read = partial(fixed_rows, here, value.str, shape[1], 2 * count.itemsize)
-        X = rows_in(read, [here], shape, value.newbyteorder("="), wanted)
+        X = Stored(read, (here,), "gmhclust", shape, value.newbyteorder("=")).array(wanted)
     rows, width = X.shape
     variables = {} if assignments is None else {"apriori": _read_assignments(os.fspath(assignments), rows, name)}
     attrs = {"layout": layout, "transform": "none", "field": FIELD, "source": name}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,20 +10,19 @@ import numpy as np
 import xarray as xr
 
 from daskclust.core.data.fields import Field
-from daskclust.core.data.limits import check_columns
-from daskclust.core.data.quote import listed, meant, quoted, repeated, short
+from daskclust.core.data.quote import listed, meant, quoted, repeated
 from daskclust.io.cytometry.gmhc import numbered
 from daskclust.io.cytometry.rows import FIELD, VARIABLES, cells_dataset, choose_channels, whole_column
-from daskclust.io.files import reading
-from daskclust.io.schema import Naming, Table
-from daskclust.io.tables import parquet_read
+from daskclust.io.files import PARQUET
+from daskclust.io.schema import Naming
+from daskclust.io.tables.parquet_read import read_parquet
 from daskclust.io.tables.text import read_text
 
 _PLAIN = Field(name=FIELD, dim="cell", variables=(), required=(), headerless={})
 
 
 @dataclass(frozen=True, slots=True)
-class _Plain(Naming):
+class _Cells(Naming):
     """All columns that are chosen, under their own names, or numbers where they have none."""
 
     channels: Any = None
@@ -38,6 +37,11 @@ class _Plain(Naming):
         """Return the columns that are channels or variables."""
         names, beside = choose_columns(found, self.channels, self.apriori, self.source)
         return {name: name for name in (*names, *beside)}
+
+    def is_float(self, name: str) -> bool:
+        """Return whether a column is a channel."""
+        is_variable = name in VARIABLES and self.channels is None and (self.apriori is None or name != "apriori")
+        return name != self.apriori and not is_variable
 
     def names(self, found: Sequence[str] | None, count: int) -> list[str]:
         """Return the names in the file, or numbers."""
@@ -66,33 +70,11 @@ def choose_columns(
     return picked, beside
 
 
-def read_csv(path: str, channels: Any, apriori: str | None) -> xr.Dataset:
-    """Read the cells of a text file, with or without names in its first line."""
-    table = read_text(path, _Plain(_PLAIN, None, path, channels=channels, apriori=apriori))
-    return _dataset(table, *choose_columns(list(table.columns), channels, apriori, path), path)
-
-
-def read_parquet(path: str, channels: Any, apriori: str | None, chunks: int | None) -> xr.Dataset:
-    """Read the cells of a Parquet file."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    with reading(path, "Parquet"):
-        schema = pq.read_schema(path)
-    check_columns(len(schema.names), path)
-    names, beside = choose_columns(schema.names, channels, apriori, path)
-    naming = _Plain(_PLAIN, None, path, channels=channels, apriori=apriori)
-    for name in (*names, *beside):
-        if pa.types.is_nested(kind := schema.field(name).type):
-            raise ValueError(
-                f"column {quoted(name)} of {path} has type {short(kind)}, which is no number; {naming.without(name)}"
-            )
-    table = parquet_read.read_parquet(path, naming, chunks, floats=names)
-    return _dataset(table, names, beside, path)
-
-
-def _dataset(table: Table, names: list[str], beside: Mapping[str, str], path: str) -> xr.Dataset:
-    """Return the data set of a table, with the second names of its channels that the file tells."""
+def read_table(path: str, channels: Any, apriori: str | None, chunks: int | None) -> xr.Dataset:
+    """Read the cells of a Parquet file, or of a text file with or without names in its first line."""
+    naming = _Cells(_PLAIN, None, path, is_flat=True, channels=channels, apriori=apriori)
+    table = read_parquet(path, naming, chunks) if path.lower().endswith(PARQUET) else read_text(path, naming)
+    names, beside = choose_columns(list(table.columns), channels, apriori, path)
     columns = [table.columns[name] for name in names]
     is_small = all(column.dtype.kind == "f" and column.dtype.itemsize <= 4 for column in columns)
     dtype = np.float32 if is_small else np.float64
@@ -106,4 +88,7 @@ def _dataset(table: Table, names: list[str], beside: Mapping[str, str], path: st
     attrs = dict(table.attrs)
     second = dict(zip(attrs.pop("channel_names", []), attrs.pop("detector_names", []), strict=False))
     detectors = [second[name] for name in names] if second.keys() >= {*names} else None
-    return cells_dataset(X, names, {"transform": "none", **attrs, "field": FIELD, "source": path}, variables, detectors)
+    ds = cells_dataset(X, names, {"transform": "none", **attrs, "field": FIELD, "source": path}, variables, detectors)
+    if chunks is None or ds.chunks:
+        return ds
+    return ds.chunk({"cell": int(chunks), "channel": -1}, name_prefix="daskclust-io-")

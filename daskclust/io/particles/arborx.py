@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from daskclust.io.rows import columns_in, fixed_rows
+from daskclust.io.rows import Stored, fixed_rows
 from daskclust.io.schema import Naming, Table
 from daskclust.io.tables.binary import unnamed
 
@@ -27,4 +27,5 @@ def read_arborx(path: str, naming: Naming, chunks: int | None) -> Table:
     if d > 3 and naming.columns is None:
         raise ValueError(f"{path} has {d} coordinates for each point; name them with columns=[...], 'x' first")
     here = os.path.abspath(path)
-    return unnamed(columns_in(partial(fixed_rows, here, "<f4", d, _START), [here], (n, d), np.float32, chunks), naming)
+    read = partial(fixed_rows, here, "<f4", d, _START)
+    return unnamed(Stored(read, (here,), "ArborX", (n, d), np.dtype(np.float32)), naming, chunks)

@@ -131,16 +131,22 @@ def open_particles(
     """
     name = os.fspath(path)
     rows = rows_of_chunk(chunks, _AUTO_ROWS, "particles")
-    kind = _check_type(particle_type)
+    kind = TYPES.get(particle_type, -1) if isinstance(particle_type, str) else particle_type
+    if isinstance(kind, bool) or not isinstance(kind, int | np.integer) or kind < 0:
+        raise ValueError(f"particle_type must be a number from 0, or one of {', '.join(TYPES)}, got {particle_type!r}")
     is_store = is_zarr(name) or (name.lower().endswith(".zarr") and os.path.isdir(name))
     if not is_store and not is_parts(name):
         check_file(name, "give one file of it")
     suffix = ".zarr" if is_store else known_suffix(name, _KNOWN)
+    naming = Naming(PARTICLES, columns, name, needs=needs or {})
     if suffix in HDF5:
-        table = read_snapshot(name, kind, columns, rows)
+        table = read_snapshot(name, int(kind), columns, rows)
+    elif suffix == ".zarr":
+        table = read_zarr(name, naming, rows, fill_missing)
+    elif suffix in PARQUET:
+        table = read_parquet(name, naming, rows)
     else:
-        naming = Naming(PARTICLES, columns, name, needs=needs or {})
-        table = _read(name, suffix, naming, rows, fill_missing)
+        table = (read_arborx if suffix in _ARBORX else read_npy)(name, naming, rows)
     given = _expanded(units or {}, table, name)
     check_units(given, PARTICLES, name)
     axes = [axis for axis in COMPONENTS if axis in table.columns]
@@ -148,25 +154,6 @@ def open_particles(
     if "x" in given or boxsize is not None:
         attrs.pop(BOX, None)
     return to_dataset(table.columns, field=PARTICLES.name, units={**table.units, **given}, source=name, attrs=attrs)
-
-
-def _check_type(particle_type: Any) -> int:
-    """Return the number of a type of particles."""
-    kind = TYPES.get(particle_type, -1) if isinstance(particle_type, str) else particle_type
-    if isinstance(kind, bool) or not isinstance(kind, int | np.integer) or kind < 0:
-        raise ValueError(f"particle_type must be a number from 0, or one of {', '.join(TYPES)}, got {particle_type!r}")
-    return int(kind)
-
-
-def _read(path: str, suffix: str, naming: Naming, chunks: int | None, fill_missing: bool) -> Table:
-    """Read a file of columns, or of one array."""
-    if suffix in PARQUET:
-        return read_parquet(path, naming, chunks)
-    if suffix in _ARBORX:
-        return read_arborx(path, naming, chunks)
-    if suffix == ".npy":
-        return read_npy(path, naming, chunks)
-    return read_zarr(path, naming, chunks, fill_missing)
 
 
 def _expanded(units: Mapping[str, str], table: Table, path: str) -> dict[str, str]:

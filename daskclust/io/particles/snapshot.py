@@ -15,12 +15,12 @@ import numpy.typing as npt
 
 from daskclust.core.data.quote import listed, meant, quoted
 from daskclust.io.attrs import KEY, plain_attrs, unpack
-from daskclust.io.files import check_file, reading
+from daskclust.io.files import check_file, reads
 from daskclust.io.particles.units import SCALE, first_number, number, system_of, unit_of
-from daskclust.io.rows import chunk_sizes, columns_in
+from daskclust.io.rows import Stored, chunk_sizes
 from daskclust.io.schema import REST, Columns, Naming, Table
 from daskclust.io.tables.binary import check_numbers
-from daskclust.io.tables.hdf5 import check_stored, datasets_in, import_h5py, inside, open_hdf5, read_dataset
+from daskclust.io.tables.hdf5 import check_stored, datasets_in, import_h5py, inside, read_dataset
 
 TYPES = {"gas": 0, "dm": 1, "stars": 4, "bh": 5}
 """Types of particles that all these codes number alike."""
@@ -89,22 +89,21 @@ def read_snapshot(path: str, kind: int, columns: Columns | None, chunks: int | N
         raise ValueError(
             f"{path} has no particles of type {kind}; NumPart_Total is {total}: choose another with particle_type="
         )
-    attrs, stored = unpack(first.header.get(KEY), path)
+    attrs, known = unpack(first.header.get(KEY), path)
     units: dict[str, str | None] = {}
     scale = _scale_factor(first)
     found: dict[str, Any] = {}
     owns = ((file.rows, next((entry.own for entry in file.members.values()), None)) for file in filled)
     sizes = None if chunks is None else chunk_sizes(chunks, owns)
     for member, entry in filled[0].members.items():
-        read, shape, dtype = _reader(filled, member, scale)
-        names = _variables(shape, entry.becomes, f"array {member} of {path}")
+        stored = _stored(filled, member, scale)
+        names = _variables(stored.shape, entry.becomes, f"array {member} of {path}")
         twice = sorted(set(names) & set(found))
         if twice:
             raise ValueError(
                 f"two arrays of {path} would become {listed(twice)}; rename one with columns={{{quoted(member)}: ...}}"
             )
-        paths = [file.path for file in filled]
-        found.update(zip(names, columns_in(read, paths, shape, dtype, sizes), strict=True))
+        found.update(zip(names, stored.columns(sizes), strict=True))
         units.update(dict.fromkeys(names, _unit(filled[0], member)))
     if "mass" not in found and not (columns is not None and ("Masses" in columns or REST in columns)):
         table = first.header.get("MassTable")
@@ -113,21 +112,20 @@ def read_snapshot(path: str, kind: int, columns: Columns | None, chunks: int | N
             found["mass"] = _constant(mass, sum(file.rows for file in files), sizes)
             units["mass"] = _unit(filled[0], "Masses")
     told = {**_attrs(first, scale), "particle_type": kind, **attrs}
-    known = stored | {name: unit for name, unit in units.items() if unit is not None}
+    known |= {name: unit for name, unit in units.items() if unit is not None}
     known = {name: unit for name, unit in known.items() if name in found}
     return Table(found, Naming(None, None, path), known, told)
 
 
+@reads("HDF5")
 def _open(path: str, kind: int, columns: Mapping[str, str | None] | None) -> _File:
     """Read everything but the particles of one file."""
-    with open_hdf5(path) as file:
-        with reading(path, "HDF5"):
-            groups = sorted(file)
-            found = {name: inside(file, name, import_h5py().Group) for name in _ABOUT}
-            attrs = {name: {} if group is None else plain_attrs(group.attrs) for name, group in found.items()}
+    with import_h5py().File(path, "r") as file:
+        found = {name: inside(file, name, import_h5py().Group) for name in _ABOUT}
+        attrs = {name: {} if group is None else plain_attrs(group.attrs) for name, group in found.items()}
         if found["Header"] is None:
             raise ValueError(
-                f"{path} has no group Header, it has {listed(groups)}: it is not a snapshot of "
+                f"{path} has no group Header, it has {listed(sorted(file))}: it is not a snapshot of "
                 "Gadget, AREPO or SWIFT; where it has plain columns, use read_hits(path, field='particles')"
             )
         header = attrs["Header"]
@@ -152,9 +150,8 @@ def _members(
 ) -> dict[str, _Member]:
     """Return the arrays to read, of those in the file `every` one or what all codes have."""
     group_name = f"PartType{kind}"
-    with reading(path, "HDF5"):
-        group = inside(file, group_name, import_h5py().Group)
-        names = [] if group is None else datasets_in(group)
+    group = inside(file, group_name, import_h5py().Group)
+    names = [] if group is None else datasets_in(group)
     if "Coordinates" not in names:
         raise ValueError(
             f"{path} has no array {group_name}/Coordinates, but its Header says that it has {rows} particles of this "
@@ -163,24 +160,21 @@ def _members(
     members: dict[str, _Member] = {}
     for name, ours in _choose(names, columns, path, every=every).items():
         whole, remedy = f"{group_name}/{name}", f"leave it out with columns={{{quoted(name)}: None}}"
-        with reading(path, "HDF5"):
-            dataset = file[whole]
-            sources = [source.file_name for source in dataset.virtual_sources()] if dataset.is_virtual else []
-            shape, dtype, attrs = dataset.shape, dataset.dtype, plain_attrs(dataset.attrs)
-            own = dataset.chunks and dataset.chunks[0]
-        if sources:
+        dataset = file[whole]
+        if dataset.is_virtual:
             raise ValueError(
-                f"{path} has no particles itself, but names the files that have them, such as {sources[0]}; open that "
-                "one, and all that belong to it are read"
+                f"{path} has no particles itself, but names the files that have them, such as "
+                f"{dataset.virtual_sources()[0].file_name}; open that one, and all that belong to it are read"
             )
-        check_numbers(shape, dtype, f"array {whole} of {path}", remedy)
+        check_numbers(dataset.shape, dataset.dtype, f"array {whole} of {path}", remedy)
         check_stored(dataset, whole, path, remedy)
-        if shape[0] != rows:
+        if len(dataset) != rows:
             raise ValueError(
-                f"array {whole} of {path} has {shape[0]} rows, and the Header says {rows} particles: it was not "
+                f"array {whole} of {path} has {len(dataset)} rows, and the Header says {rows} particles: it was not "
                 f"written completely; write it again, or {remedy}"
             )
-        members[name] = _Member(whole, ours, shape, dtype, attrs, own)
+        own = dataset.chunks and dataset.chunks[0]
+        members[name] = _Member(whole, ours, dataset.shape, dataset.dtype, plain_attrs(dataset.attrs), own)
     return members
 
 
@@ -255,8 +249,8 @@ def _check_agreement(files: list[_File], kind: int) -> None:
         )
 
 
-def _reader(files: list[_File], member: str, scale: float | None) -> tuple[Any, tuple[int, ...], np.dtype[Any]]:
-    """Return what reads rows of one array of all files, its shape and type."""
+def _stored(files: list[_File], member: str, scale: float | None) -> Stored:
+    """Return how rows of one array of all files are read."""
     first = files[0]
     remedy = f"leave it out with columns={{{quoted(member)}: None}}"
     lacking = [file.path for file in files if member not in file.members]
@@ -274,8 +268,8 @@ def _reader(files: list[_File], member: str, scale: float | None) -> tuple[Any, 
         dtype = scalable(dtype)
     places = zip(files, entries, strict=True)
     parts = tuple((file.path, entry.name, file.rows) for file, entry in places)
-    rows = sum(file.rows for file in files)
-    return partial(_read_rows, parts, dtype, factor), (rows, *entries[0].shape[1:]), dtype
+    shape = (sum(file.rows for file in files), *entries[0].shape[1:])
+    return Stored(partial(_read_rows, parts, dtype, factor), tuple(file.path for file in files), "HDF5", shape, dtype)
 
 
 def _read_rows(

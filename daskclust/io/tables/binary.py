@@ -1,11 +1,11 @@
-"""Columns of NumPy files."""
+"""Columns of files that have arrays: one way to choose, check and read them; and those of NumPy."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,63 +13,58 @@ import numpy.typing as npt
 from daskclust.core.data.limits import check_memory
 from daskclust.core.data.quote import quoted, short
 from daskclust.io.attrs import KEY, unpack
-from daskclust.io.files import reading
-from daskclust.io.rows import columns_in
+from daskclust.io.files import reads
+from daskclust.io.rows import Stored, chunk_sizes
 from daskclust.io.schema import Naming, Table
 
 Array = npt.NDArray[Any]
+Key = TypeVar("Key")
 
 
-def read_npy(path: str, naming: Naming, chunks: int | None = None) -> Table:
-    """Read the columns of a file with an array of shape (n,) or (n, columns), or a structured one of shape (n,)."""
-    here = os.path.abspath(path)
+def table_of(
+    columns: Mapping[str, tuple[Key, int]],
+    describe: Callable[[Key, str], Stored],
+    naming: Naming,
+    chunks: int | None,
+    attrs: Mapping[str, Any] | None = None,
+) -> Table:
+    """Return the columns of a file that are chosen, each of which is one of an array: read, or lazy.
 
-    def load(array: Array, name: str) -> list[Any]:
-        dtype = array.dtype.newbyteorder("=")
-        return columns_in(partial(_npy_rows, here, name), [here], array.shape, dtype, chunks)
-
-    return _columns_of(map_npy(path), naming, load)
-
-
-def _npy_rows(path: str, name: str, start: int, stop: int) -> Array:
-    """Return rows of the array of a file, of one field where it is structured."""
-    rows = map_npy(path)[start:stop]
-    return _copied(rows[name] if name else rows)
-
-
-def _copied(values: Array) -> Array:
-    return np.array(values, values.dtype.newbyteorder("="), order="C")
-
-
-def map_npy(path: str) -> Array:
-    """Map the array of a ``.npy`` file into memory, read-only; objects, which need pickle, are refused."""
-    with reading(path, "NumPy"):
-        array: Array = np.lib.format.open_memmap(path, mode="r")
-    return array
+    `columns` tells by name which array has a column, and its number there; ``describe(array, remedy)`` tells how an
+    array is read, or refuses one that has no numbers, where the user can do what `remedy` says.
+    """
+    attrs = dict(attrs or {})
+    naming = naming.settle(list(columns), attrs.get("field"))
+    chosen = naming.choose(list(columns), named=True)
+    remedies = {columns[name][0]: naming.without(name) for name in chosen}
+    arrays = {key: describe(key, remedy) for key, remedy in remedies.items()}
+    check_lengths({ours: arrays[columns[name][0]].shape[0] for name, ours in chosen.items()}, naming.source)
+    read = dict(zip(arrays, columns_of(arrays.values(), naming.source, chunks), strict=True))
+    units = {ours: unit for name, ours in chosen.items() if (unit := arrays[columns[name][0]].units) is not None}
+    return Table(
+        {ours: read[columns[name][0]][columns[name][1]] for name, ours in chosen.items()}, naming, units, attrs
+    )
 
 
-def _columns_of(array: Array, naming: Naming, load: Callable[[Array, str], list[Any]]) -> Table:
-    """Return the columns of an array, or of a structured one, which `load` loads by the name of its field."""
-    source, names = naming.source, array.dtype.names
-    if names is None:
-        remedy = "write the points as rows, with their coordinates first, or as a structured array of shape (n,)"
-        check_numbers(array.shape, array.dtype, f"the array of {source}", remedy)
-        return unnamed(load(array, ""), naming)
-    naming = naming.settle(names)
-    columns = {}
-    for name, ours in naming.choose(names, named=True).items():
-        what = f"column {quoted(name)} of {source}"
-        check_numbers(array[name].shape, array[name].dtype, what, naming.without(name), (1,))
-        [columns[ours]] = load(array[name], name)
-    return Table(columns, naming)
+def columns_of(arrays: Iterable[Stored], source: str, chunks: int | None) -> list[list[Any]]:
+    """Return the columns of arrays of as many rows: read, or lazy in chunks after those of the first array."""
+    arrays = list(arrays)
+    if chunks is None:
+        check_memory(sum(int(np.prod(each.shape)) * each.dtype.itemsize for each in arrays), source)
+    sizes = None if chunks is None else chunk_sizes(chunks, [(each.shape[0], each.own) for each in arrays[:1]])
+    return [each.columns(sizes) for each in arrays]
 
 
-def unnamed(columns: list[Any], naming: Naming) -> Table:
-    """Return columns without names as a table."""
-    names = naming.names(None, len(columns))
+def unnamed(stored: Stored, naming: Naming, chunks: int | None, attrs: Mapping[str, Any] | None = None) -> Table:
+    """Return the columns of one array, which has no names for them, as a table."""
+    remedy = "write the points as rows, with their coordinates first, or as a structured array of shape (n,)"
+    check_numbers(stored.shape, stored.dtype, f"the array of {naming.source}", remedy)
+    names = naming.names(None, stored.shape[1] if len(stored.shape) == 2 else 1)
     naming = naming.settle(names)
     chosen = naming.choose(names)
-    return Table({chosen[name]: column for name, column in zip(names, columns, strict=True) if name in chosen}, naming)
+    [columns] = columns_of([stored], naming.source, chunks)
+    found = {chosen[name]: column for name, column in zip(names, columns, strict=True) if name in chosen}
+    return Table(found, naming, attrs=dict(attrs or {}))
 
 
 def check_numbers(
@@ -83,26 +78,73 @@ def check_numbers(
         )
 
 
+def check_lengths(lengths: Mapping[str, int], path: str) -> None:
+    """Raise where columns have several lengths."""
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"the columns of {path} have unequal lengths: {short(lengths)}; leave some out with columns=")
+
+
+# --------------------------------------------------------------------------------------------------------------- NumPy
+@reads("NumPy")
+def read_npy(path: str, naming: Naming, chunks: int | None = None) -> Table:
+    """Read the columns of a file with an array of shape (n,) or (n, columns), or a structured one of shape (n,)."""
+    here = os.path.abspath(path)
+    return _table_of_array(map_npy(path), (here,), partial(_npy_rows, here), naming, chunks)
+
+
+def _npy_rows(path: str, name: str, start: int, stop: int) -> Array:
+    """Return rows of the array of a file, a copy."""
+    return np.array(_rows_of(map_npy(path), name, start, stop))
+
+
+def _rows_of(array: Array, name: str, start: int, stop: int) -> Array:
+    """Return rows of an array, of one field where it is structured."""
+    return (array[name] if name else array)[start:stop]
+
+
+def map_npy(path: str) -> Array:
+    """Map the array of a ``.npy`` file into memory, read-only; objects, which need pickle, are refused."""
+    array: Array = np.lib.format.open_memmap(path, mode="r")
+    return array
+
+
+def _table_of_array(
+    array: Array,
+    files: tuple[str, ...],
+    read: Callable[[str, int, int], Array],
+    naming: Naming,
+    chunks: int | None,
+) -> Table:
+    """Return the columns of an array, or of a structured one, whose rows `read` reads by the name of the field."""
+    names = array.dtype.names
+
+    def describe(name: str, remedy: str) -> Stored:
+        values = array[name] if name else array
+        if name:
+            what = f"column {quoted(name)} of {naming.source}"
+            check_numbers(values.shape, values.dtype, what, remedy, (1,))
+        return Stored(partial(read, name), files, "NumPy", values.shape, values.dtype.newbyteorder("="))
+
+    if names is None:
+        return unnamed(describe("", ""), naming, chunks)
+    return table_of({name: (name, 0) for name in names}, describe, naming, chunks)
+
+
+@reads("NumPy .npz")
 def read_npz(path: str, naming: Naming) -> Table:
     """Read the columns of an archive: one array for each, or a single array as in a ``.npy`` file.
 
     The comment of the archive may tell units and attributes.
     """
-
-    def read(name: str) -> Array:
-        with reading(path, "NumPy .npz"):
-            return np.asarray(archive[name])
-
     with open(path, "rb") as stream:
-        with reading(path, "NumPy .npz"):
-            archive = np.load(stream, allow_pickle=False)
-            names, comment = list(archive.files), archive.zip.comment
-            sizes = {each.filename.removesuffix(".npy"): each.file_size for each in archive.zip.infolist()}
+        archive = np.load(stream, allow_pickle=False)
+        names, comment = list(archive.files), archive.zip.comment
+        sizes = {each.filename.removesuffix(".npy"): each.file_size for each in archive.zip.infolist()}
         if len(names) == 1:
             check_memory(sizes[names[0]], path)
-            array = read(names[0])
+            array = np.asarray(archive[names[0]])
             if array.ndim != 1 or array.dtype.names is not None:
-                return _columns_of(array, naming, lambda values, _: list(_copied(np.atleast_2d(values.T))))
+                return _table_of_array(array, (path,), partial(_rows_of, array), naming, None)
         prefix = f"{KEY}: ".encode()
         attrs, units = unpack(comment.removeprefix(prefix) if comment.startswith(prefix) else None, path)
         naming = naming.settle(names, attrs.get("field"))
@@ -110,15 +152,9 @@ def read_npz(path: str, naming: Naming) -> Table:
         check_memory(sum(sizes[name] for name in chosen), path)
         columns = {}
         for name, ours in chosen.items():
-            values = read(name)
+            values = np.asarray(archive[name])
             check_numbers(values.shape, values.dtype, f"column {quoted(name)} of {path}", naming.without(name), (1,))
-            columns[ours] = _copied(values)
+            columns[ours] = np.array(values, values.dtype.newbyteorder("="))
     check_lengths({name: len(values) for name, values in columns.items()}, path)
     told = {ours: units[name] for name, ours in chosen.items() if name in units}
     return Table(columns, naming, told, attrs)
-
-
-def check_lengths(lengths: Mapping[str, int], path: str) -> None:
-    """Raise where columns have several lengths."""
-    if len(set(lengths.values())) > 1:
-        raise ValueError(f"the columns of {path} have unequal lengths: {short(lengths)}; leave some out with columns=")

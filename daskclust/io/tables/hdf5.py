@@ -8,19 +8,18 @@ import os
 import resource
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.data.limits import check_memory
 from daskclust.core.data.quote import listed, quoted, short
 from daskclust.io.attrs import plain_attrs
-from daskclust.io.blocks import Block, native
-from daskclust.io.files import import_library, reading
-from daskclust.io.rows import chunk_sizes, rows_in
+from daskclust.io.blocks import Block
+from daskclust.io.files import import_library, reads
+from daskclust.io.rows import Stored
 from daskclust.io.schema import Naming, Table
-from daskclust.io.tables.binary import check_lengths, check_numbers
+from daskclust.io.tables.binary import check_numbers, table_of
 
 import_h5py = partial(import_library, "h5py", "HDF5 files")
 
@@ -28,56 +27,47 @@ import_h5py = partial(import_library, "h5py", "HDF5 files")
 _OVERHEAD = 1 << 15
 
 
+@reads("HDF5")
 def read_hdf5(path: str, group: str | None, naming: Naming, chunks: int | None) -> Table:
     """Read the columns of a group, of the only one that has any by default: at once, or lazily in chunks of rows.
 
     Attributes are those of the group and of the file; units, of the datasets.
     """
-    with open_hdf5(path) as file:
-        with reading(path, "HDF5"):
-            groups = _groups(file)
-        where = _group_name(groups, group, path)
-        with reading(path, "HDF5"):
-            places = _columns_in(file[where])
-            attrs = {**plain_attrs(file.attrs), **plain_attrs(file[where].attrs)}
-        naming = naming.settle(list(places), attrs.get("field"))
-        chosen = naming.choose(list(places), named=True)
-        dtypes, rows, units, own = {}, {}, {}, None
-        for name, ours in chosen.items():
-            with reading(path, "HDF5"):
-                dataset = file[places[name].member]
-                unit = plain_attrs(dataset.attrs).get("units")
-                own = dataset.chunks
-            dtypes[ours], rows[ours] = _check_column(dataset, places[name], path, naming.without(name))
-            if unit is not None:
-                units[ours] = str(unit[0] if isinstance(unit, list) and len(unit) == 1 else unit)
-    check_lengths(rows, path)
-    sizes = None if chunks is None else chunk_sizes(chunks, [(max(rows.values(), default=0), own and own[0])])
-    if chunks is None:
-        check_memory(sum(rows[ours] * dtypes[ours].itemsize for ours in rows), path)
+    with import_h5py().File(path, "r") as file:
+        found = file[_group_name(_groups(file), group, path)]
+        attrs = {**plain_attrs(file.attrs), **plain_attrs(found.attrs)}
+        return table_of(_columns_in(found), partial(_stored, file, path), naming, chunks, attrs)
+
+
+def _stored(file: Any, path: str, place: tuple[str, str | None], remedy: str) -> Stored:
+    """Return how a dataset, or a field of its records, is read, if its numbers are in the file."""
+    member, field = place
+    dataset, name = file[member], member if field is None else f"{member}[{field}]"
+    shape, dtype = dataset.shape, dataset.dtype
+    if field is not None:
+        shape, dtype = shape + dtype[field].shape, dtype[field].base
+    is_wide = shape is not None and _are_axes(dtype, shape[1:])
+    check_numbers(shape, dtype, f"dataset {short(name, 100)} of {path}", remedy, (2,) if is_wide else (1,))
+    check_stored(dataset, name, path, remedy)
+    unit = plain_attrs(dataset.attrs).get("units")
+    unit = unit[0] if isinstance(unit, list) and len(unit) == 1 else unit
     here = os.path.abspath(path)
-    columns = {
-        ours: rows_in(partial(_read_column, here, places[name]), [here], (rows[ours],), dtypes[ours], sizes)
-        for name, ours in chosen.items()
-    }
-    return Table(columns, naming, units, attrs)
-
-
-def open_hdf5(path: str) -> Any:
-    """Open a file to read."""
-    h5py = import_h5py()
-    with reading(path, "HDF5"):
-        return h5py.File(path, "r")
+    return Stored(
+        partial(read_dataset, here, member, field=field), (here,), "HDF5", shape, dtype.newbyteorder("="),
+        dataset.chunks and dataset.chunks[0], None if unit is None else str(unit), f" of {member}",
+    )  # fmt: skip
 
 
 def _groups(file: Any) -> list[str]:
     """Return the names of all groups that have columns, and of datasets of records."""
-    dataset, with_columns = import_h5py().Dataset, dict[str, None]()
+    with_columns = dict[str, None]()
 
     def visit(name: str, entry: Any) -> None:
-        if isinstance(entry, dataset) and entry.ndim == 1 and entry.dtype.names:
+        if not isinstance(entry, import_h5py().Dataset):
+            return
+        if entry.ndim == 1 and entry.dtype.names:
             with_columns[f"/{name}"] = None
-        elif isinstance(entry, dataset) and (_has_axes(entry) or (entry.ndim == 1 and entry.dtype.kind in "fiub")):
+        elif (entry.ndim == 1 and entry.dtype.kind in "fiub") or _are_axes(entry.dtype, (entry.shape or ())[1:]):
             with_columns["/" + name.rpartition("/")[0]] = None
 
     file.visititems(visit)  # follows no links out of the file, and nothing twice
@@ -108,36 +98,27 @@ def datasets_in(group: Any) -> list[str]:
     return [name for name in group if inside(group, name, import_h5py().Dataset) is not None]
 
 
-def _has_axes(dataset: Any) -> bool:
-    """Return whether a dataset has vectors of 2 or 3 coordinates, such as positions of shape (n, 3)."""
-    return dataset.ndim == 2 and _are_axes(dataset.dtype, dataset.shape[1:])
-
-
 def _are_axes(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:
+    """Return whether rows of some shape are vectors of 2 or 3 coordinates, as positions are."""
     return shape in ((2,), (3,)) and dtype.kind in "fiu"
 
 
-class _Place(NamedTuple):
-    """Where a column is: a dataset, perhaps a field of its records, and perhaps one axis of vectors."""
+def _columns_in(group: Any) -> dict[str, tuple[tuple[str, str | None], int]]:
+    """Return the columns of a group or of records: dataset and field that have each, and its number there.
 
-    member: str
-    field: str | None = None
-    axis: int | None = None
-
-
-def _columns_in(group: Any) -> dict[str, _Place]:
-    """Return the columns of a group or of records; ``pos`` of shape (n, 3) has ``pos_x``, ``pos_y`` and ``pos_z``."""
+    ``pos`` of shape (n, 3) has ``pos_x``, ``pos_y`` and ``pos_z``.
+    """
     if isinstance(group, import_h5py().Dataset):
-        found = {name: (_Place(group.name, name), group.dtype[name]) for name in group.dtype.names}
+        found = {name: ((group.name, name), group.dtype[name]) for name in group.dtype.names}
     else:
         members = ((name, group[name]) for name in datasets_in(group))
-        found = {name: (_Place(each.name), np.dtype((each.dtype, (each.shape or ())[1:]))) for name, each in members}
-    columns: dict[str, _Place] = {}
+        found = {name: ((each.name, None), np.dtype((each.dtype, (each.shape or ())[1:]))) for name, each in members}
+    columns: dict[str, tuple[tuple[str, str | None], int]] = {}
     for name, (place, dtype) in found.items():
         if _are_axes(dtype.base, dtype.shape):
-            columns.update({f"{name}_{'xyz'[k]}": place._replace(axis=k) for k in range(dtype.shape[0])})
+            columns.update({f"{name}_{'xyz'[k]}": (place, k) for k in range(dtype.shape[0])})
         else:
-            columns[name] = place
+            columns[name] = (place, 0)
     return columns
 
 
@@ -149,30 +130,14 @@ def inside(group: Any, name: str, kind: type) -> Any:
     return found if isinstance(found, kind) else None
 
 
-def _check_column(dataset: Any, place: _Place, path: str, remedy: str) -> tuple[np.dtype[Any], int]:
-    """Return type and length of a dataset, if it is a column whose numbers are in the file."""
-    name = place.member
-    with reading(path, "HDF5"):
-        shape, dtype = dataset.shape, dataset.dtype
-    if place.field is not None:
-        name, dtype = f"{name}[{place.field}]", dtype[place.field]
-        shape, dtype = shape + dtype.shape, dtype.base
-    what = f"dataset {short(name, 100)} of {path}"
-    check_numbers(shape, dtype, what, remedy, (1,) if place.axis is None else (2,))
-    check_stored(dataset, name, path, remedy)
-    return dtype.newbyteorder("="), shape[0]
-
-
 def check_stored(dataset: Any, name: str, path: str, remedy: str) -> None:
     """Raise for a dataset that is not completely in its file: HDF5 gives the fill value where there is nothing."""
-    with reading(path, "HDF5"):
-        elsewhere = dataset.is_virtual or bool(dataset.external)
-        if dataset.chunks:
-            needed = math.prod(-(-rows // step) for rows, step in zip(dataset.shape, dataset.chunks, strict=True))
-            there, what = dataset.id.get_num_chunks(), "chunks"
-        else:
-            needed, there, what = dataset.nbytes, dataset.id.get_storage_size(), "bytes"
-    if elsewhere:
+    if dataset.chunks:
+        needed = math.prod(-(-rows // step) for rows, step in zip(dataset.shape, dataset.chunks, strict=True))
+        there, what = dataset.id.get_num_chunks(), "chunks"
+    else:
+        needed, there, what = dataset.nbytes, dataset.id.get_storage_size(), "bytes"
+    if dataset.is_virtual or bool(dataset.external):
         raise ValueError(f"dataset {name} of {path} stores its numbers in other files; copy them into one, or {remedy}")
     if there < needed:
         raise ValueError(
@@ -181,21 +146,11 @@ def check_stored(dataset: Any, name: str, path: str, remedy: str) -> None:
         )
 
 
-def read_dataset(path: str, member: str, start: int, stop: int) -> npt.NDArray[Any]:
-    """Return rows start to stop of one dataset of a file, which may have more dimensions."""
-    return _read_column(path, _Place(member), start, stop)
-
-
-def _read_column(path: str, place: _Place, start: int, stop: int) -> npt.NDArray[Any]:
-    """Return rows start to stop of a column."""
-    rows, member = slice(start, stop), place.member
-    with open_hdf5(path) as file, reading(path, "HDF5", f"rows {start} to {stop - 1} of {member}, counted from 0"):
-        if place.field is None:
-            array: npt.NDArray[Any] = file[member][rows if place.axis is None else (rows, place.axis)]
-        else:
-            array = file[member][place.field, rows]
-            array = array if place.axis is None else array[:, place.axis]
-    return native(array)
+def read_dataset(path: str, member: str, start: int, stop: int, field: str | None = None) -> npt.NDArray[Any]:
+    """Return rows start to stop of one dataset of a file, of one field of its records."""
+    with import_h5py().File(path, "r") as file:
+        found: npt.NDArray[Any] = file[member][start:stop] if field is None else file[member][field, start:stop]
+        return found
 
 
 def write_hdf5(

@@ -32,12 +32,9 @@ def rows_of(path: str, columns: Sequence[str], start: int, stop: int) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with reading(path, "Parquet"):
-        file = pq.ParquetFile(path, page_checksum_verification=True)
-    with file:
-        with reading(path, "Parquet"):
-            sizes = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
-            tables = [file.read_row_groups([], columns=list(columns))]
+    with reading(path, "Parquet"), pq.ParquetFile(path, page_checksum_verification=True) as file:
+        sizes = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
+        tables = [file.read_row_groups([], columns=list(columns))]
         ends = np.cumsum(sizes, dtype=np.int64)
         begins = ends - np.asarray(sizes, dtype=np.int64)
         groups = np.flatnonzero((begins < stop) & (ends > start))

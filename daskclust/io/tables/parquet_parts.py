@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -50,7 +50,10 @@ def write_parts(target: Path, ds: xr.Dataset) -> None:
             _write_part,
             *columns.values(),
             *map(da.asarray, scalars.values()),  # type: ignore[no-untyped-call,unused-ignore]
-            part=Part(tuple(columns), tuple(scalars), str(folder), stored_units(rows), stored_attrs(rows, dim)),
+            names=(tuple(columns), tuple(scalars)),
+            folder=str(folder),
+            units=stored_units(rows),
+            attrs=stored_attrs(rows, dim),
             chunks=((1,) * len(sizes),),
             dtype=np.int64,
             meta=np.empty(0, np.int64),
@@ -64,23 +67,13 @@ def write_parts(target: Path, ds: xr.Dataset) -> None:
             )
 
 
-class Part(NamedTuple):
-    """What is told to those who write the parts of a table."""
-
-    columns: tuple[str, ...]
-    scalars: tuple[str, ...]  # become attributes
-    folder: str
-    units: Mapping[str, str]
-    attrs: Mapping[str, Any]
-
-
-def _write_part(*blocks: Any, part: Part, block_info: Any) -> Any:
-    """Write one chunk; dask tells which one."""
-    columns = {name: native(block) for name, block in zip(part.columns, blocks, strict=False)}
-    told = {name: block.item() for name, block in zip(part.scalars, blocks[len(columns) :], strict=True)}
-    path = Path(part.folder, f"part-{block_info[0]['chunk-location'][0]:06}.parquet")
+def _write_part(*blocks: Any, names: Any, folder: str, units: Any, attrs: Any, block_info: Any) -> Any:
+    """Write one chunk; dask tells which one. Numbers that are no columns become attributes."""
+    columns = {name: native(block) for name, block in zip(names[0], blocks, strict=False)}
+    told = {name: block.item() for name, block in zip(names[1], blocks[len(columns) :], strict=True)}
+    path = Path(folder, f"part-{block_info[0]['chunk-location'][0]:06}.parquet")
     dtypes = {name: values.dtype for name, values in columns.items()}
-    with replacing(path) as stream, RowGroups(stream, dtypes, part.units, {**part.attrs, **told}) as groups:
+    with replacing(path) as stream, RowGroups(stream, dtypes, units, {**attrs, **told}) as groups:
         groups.write(columns)
     return np.array([len(blocks[0])])
 
@@ -96,13 +89,11 @@ def joined(tables: Mapping[str, Table]) -> Table:
                 f"{file} has the columns {shown(found)}, and {first_file} has {shown(types)}: they are not parts of "
                 "one table; read them one by one"
             )
-    return replace(first, columns={name: _joined([t.columns[name] for t in tables.values()]) for name in types})
-
-
-def _joined(columns: list[Any]) -> Any:
-    """Return columns one after the other; of lazy ones without the empty ones."""
-    if isinstance(columns[0], np.ndarray):
-        return np.concatenate(columns)
+    columns = {name: [table.columns[name] for table in tables.values()] for name in types}
+    if all(isinstance(values, np.ndarray) for values in first.columns.values()):
+        return replace(first, columns={name: np.concatenate(parts) for name, parts in columns.items()})
     import dask.array as da
 
-    return da.concatenate([column for column in columns if len(column)] or columns[:1])  # type: ignore[no-untyped-call,unused-ignore]
+    for name, parts in columns.items():  # without the empty ones
+        columns[name] = da.concatenate([part for part in parts if len(part)] or parts[:1])  # type: ignore[no-untyped-call,unused-ignore]
+    return replace(first, columns=columns)

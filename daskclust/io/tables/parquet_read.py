@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,8 +15,8 @@ import numpy.typing as npt
 from daskclust.core.data.limits import check_columns, check_memory
 from daskclust.core.data.quote import quoted, short
 from daskclust.io.attrs import KEY, unpack
-from daskclust.io.files import reading
-from daskclust.io.rows import by_blocks, chunk_sizes, lazy_rows
+from daskclust.io.files import reads
+from daskclust.io.rows import Stored, by_blocks, chunk_sizes
 from daskclust.io.schema import Naming, Table, short_names
 from daskclust.io.tables.parquet import rows_of
 from daskclust.io.tables.parquet_parts import joined, parts_of
@@ -40,44 +41,39 @@ class Leaf(NamedTuple):
     without: str = ""  # how it is left out, for messages
 
 
-def read_parquet(path: str, naming: Naming, chunks: int | None, floats: Collection[str] = ()) -> Table:
+def read_parquet(path: str, naming: Naming, chunks: int | None) -> Table:
     """Read the columns of a Parquet file, at once, or lazily in chunks of hits.
 
     Where columns hold lists, these are joined, values of rows are repeated for each hit, and ``event`` is the row,
     unless a column is named so. Fields of records go by their own name, as ``x`` of ``hits.x``, where no other column
-    has it, and by both names otherwise. Whole numbers of columns in `floats` become float64, missing ones NaN. Files in
-    a folder are one table.
+    has it, and by both names otherwise. Files in a folder are one table.
     """
     if not os.path.isdir(path):
-        return _read_file(path, naming, chunks, floats)
-    return joined({file: _read_file(file, naming, chunks, floats, is_part=True) for file in parts_of(path)})
+        return _read_file(path, naming, chunks)
+    files = parts_of(path)
+    return joined({file: _read_file(file, replace(naming, source=file), chunks, is_part=True) for file in files})
 
 
-def _read_file(
-    path: str, naming: Naming, chunks: int | None, floats: Collection[str], *, is_part: bool = False
-) -> Table:
+@reads("Parquet")
+def _read_file(path: str, naming: Naming, chunks: int | None, *, is_part: bool = False) -> Table:
     """Read the columns of one file."""
     import pyarrow.parquet as pq
 
-    with reading(path, "Parquet"):
-        file = pq.ParquetFile(path)
-    with file:
+    with pq.ParquetFile(path) as file:
         about = file.metadata
         check_columns(about.num_columns, path)
-    with reading(path, "Parquet"):
-        schema = file.schema_arrow
-        rows = about.num_rows
+        schema, rows = file.schema_arrow, about.num_rows
         stored = [file.schema.column(k).path for k in range(about.num_columns)]
         groups = [about.row_group(k).num_rows for k in range(about.num_row_groups)]
     attrs, _ = unpack((about.metadata or {}).get(KEY.encode()), path)
-    leaves = _leaves(schema, stored)
+    leaves = _leaves(schema, stored, naming.is_flat)
     found = [leaf.name for leaf in leaves]
     naming = naming.settle(found, attrs.get("field"))
     names = naming.choose(found, named=True)
     chosen = {}
     for leaf in leaves:
         if leaf.name in names:
-            is_float = leaf.name in floats and leaf.dtype is not None and leaf.dtype.kind != "f"
+            is_float = naming.is_float(leaf.name) and leaf.dtype is not None and leaf.dtype.kind != "f"
             dtype = np.dtype(np.float64) if is_float else leaf.dtype
             chosen[names[leaf.name]] = leaf._replace(dtype=dtype, without=naming.without(leaf.name))
     for leaf in chosen.values():
@@ -98,24 +94,27 @@ def _read_file(
     else:
         sizes = chunk_sizes(chunks, [(size, size) for size in groups])
         columns = {
-            ours: lazy_rows(partial(_read_rows, here, leaf), [here], (rows,), leaf.dtype, sizes)
+            ours: Stored(partial(_read_rows, here, leaf), (here,), "Parquet", (rows,), leaf.dtype).array(sizes)
             for ours, leaf in chosen.items()
+            if leaf.dtype is not None
         }
     told = {ours: leaf.units.decode("utf-8", "replace") for ours, leaf in chosen.items() if leaf.units is not None}
     return Table(columns, naming, told, attrs)
 
 
-def _leaves(schema: Any, stored: list[str]) -> list[Leaf]:
-    """Return all columns of a file, those in records too."""
+def _leaves(schema: Any, stored: list[str], is_flat: bool) -> list[Leaf]:
+    """Return all columns of a file, those in records too, unless these and lists are none."""
     import pyarrow.types as kinds
 
     leaves: list[Leaf] = []
     for column in schema:
         if _INDEX.fullmatch(column.name):
             continue
-        is_list = any(test(column.type) for test in (kinds.is_list, kinds.is_large_list, kinds.is_fixed_size_list))
+        lists = () if is_flat else (kinds.is_list, kinds.is_large_list, kinds.is_fixed_size_list)
+        is_list = any(test(column.type) for test in lists)
         inner = column.type.value_type if is_list else column.type
-        parts = [inner.field(k) for k in range(inner.num_fields)] if kinds.is_struct(inner) else [None]
+        is_record = kinds.is_struct(inner) and not is_flat
+        parts = [inner.field(k) for k in range(inner.num_fields)] if is_record else [None]
         for part in parts:
             name, kind, about = (None, inner, column) if part is None else (part.name, part.type, part)
             within = (path for path in stored if path.startswith(f"{column.name}.") and path.endswith(f".{name}"))
@@ -184,7 +183,8 @@ def _joined(path: str, chosen: Mapping[str, Leaf], first: Leaf, n_rows: int, chu
     borders = np.unique(np.concatenate([[0], borders[begins[borders] < begins[-1]], [n_rows]]))
     borders = borders if len(borders) > 1 else np.zeros(2, np.int64)
     hits, rows = (tuple(np.diff(ends).tolist()) for ends in (begins[borders], borders))
-    counts = lazy_rows(partial(_read_lengths, path, first), [path], (n_rows,), np.dtype(np.int64), rows)
+    read = partial(_read_lengths, path, first)
+    counts = Stored(read, (path,), "Parquet", (n_rows,), np.dtype(np.int64)).array(rows)
     columns = {
         ours: by_blocks(_read_hits, counts, leaf.dtype, "read", hits, path=path, leaf=leaf, first=first)
         for ours, leaf in chosen.items()

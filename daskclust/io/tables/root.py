@@ -8,13 +8,14 @@ import numpy as np
 
 from daskclust.core.data.nested import Nesting, join
 from daskclust.core.data.quote import listed, meant, quoted, short
-from daskclust.io.files import import_library, reading
+from daskclust.io.files import import_library, reading, reads
 from daskclust.io.schema import Naming, Table, short_names
 
 _LEAVE_OUT = "leave it out with columns={{{name}: None}}"  # its name is filled in
 _CLASSES = ("TTree", "ROOT::RNTuple")
 
 
+@reads("ROOT")
 def read_root(path: str, tree: str | None, naming: Naming) -> Table:
     """Read the branches of one TTree of a ROOT file, or the fields of one RNTuple: `tree`, or the only one.
 
@@ -23,27 +24,42 @@ def read_root(path: str, tree: str | None, naming: Naming) -> Table:
     has it, and by their path otherwise.
     """
     uproot = import_library("uproot", "ROOT files")
-    with reading(path, "ROOT"):
-        # Mapped: with its other sources, uproot starts threads, which go on where a damaged file ends the reading.
-        file = uproot.open(path, handler=uproot.MemmapSource)
-    with file:
+    # Mapped: with its other sources, uproot starts threads, which go on where a damaged file ends the reading.
+    with uproot.open(path, handler=uproot.MemmapSource) as file:
         name = _tree_name(file, tree, path)
-        with reading(path, "ROOT"):
-            found = file[name]
-            is_ntuple = file.classname_of(name) == _CLASSES[1]
-            parts = _fields(found) if is_ntuple else _branches(found)
+        is_ntuple = file.classname_of(name) == _CLASSES[1]
+        parts = _fields(file[name]) if is_ntuple else _branches(file[name])
         naming = naming.settle(list(parts))
         chosen = naming.choose(list(parts), named=True)
-        array_of = _field_array if is_ntuple else _branch_array
-        arrays = {name: array_of(parts[name], name, path) for name in chosen}
+        array_of, kind = (_field_array, "field") if is_ntuple else (_branch_array, "branch")
+        arrays = {}
+        for name in chosen:
+            with reading(path, "ROOT", f"{kind} {quoted(name)}"):
+                arrays[name] = array_of(parts[name], name, path)
     try:
-        columns, counts = join(arrays, path, ("field", "fields") if is_ntuple else ("branch", "branches"), _LEAVE_OUT)
+        columns, counts = join(arrays, path, (kind, "branches" if kind == "branch" else "fields"), _LEAVE_OUT)
     except TypeError as error:
         raise ValueError(str(error)) from error
     result = {ours: columns[name] for name, ours in chosen.items()}
     if counts is not None and "event" not in result:
         result["event"] = Nesting(counts).event()
     return Table(result, naming)
+
+
+def _tree_name(file: Any, tree: str | None, path: str) -> str:
+    """Return the name of the tree or RNTuple to read."""
+    known = list(file.keys(cycle=False, filter_classname=_CLASSES))
+    if tree is None:
+        if len(known) != 1:
+            raise ValueError(
+                f"{path} has {len(known)} trees and RNTuples ({listed(known)}); choose one with {path}:name"
+                if known
+                else f"{path} has no TTree and no RNTuple"
+            )
+        return str(known[0])
+    if tree not in known:
+        raise ValueError(f"{path} has no tree or RNTuple {quoted(tree)}{meant(tree, known)}; it has {listed(known)}")
+    return tree
 
 
 def _branches(tree: Any) -> dict[str, Any]:
@@ -65,8 +81,7 @@ def _struct(branch: Any) -> Any:
     """Return the names of the leaves of a branch that has several."""
     import uproot
 
-    kind = branch.interpretation
-    numbers = kind.content if isinstance(kind, uproot.AsJagged) else kind
+    numbers = getattr(branch.interpretation, "content", branch.interpretation)
     return numbers.to_dtype.base.names if type(numbers) is uproot.AsDtype else None
 
 
@@ -83,31 +98,12 @@ def _field_array(field: Any, name: str, path: str) -> Any:
     """Return the numbers of a field, if its lists lie within them, as an awkward array; missing floats are NaN."""
     import awkward as ak
 
-    with reading(path, "ROOT", f"field {quoted(name)}"):
-        array = field.array()
-        wrong = ak.validity_error(array)
-        if wrong:
-            raise ValueError(wrong)
-        if "?" in str(array.type) and ak.to_numpy(ak.flatten(array, axis=None)).dtype.kind == "f":
-            array = ak.fill_none(array, float("nan"), axis=-1)
+    array = field.array()
+    if wrong := ak.validity_error(array):
+        raise ValueError(wrong)
+    if "?" in str(array.type) and ak.to_numpy(ak.flatten(array, axis=None)).dtype.kind == "f":
+        array = ak.fill_none(array, float("nan"), axis=-1)
     return array
-
-
-def _tree_name(file: Any, tree: str | None, path: str) -> str:
-    """Return the name of the tree or RNTuple to read."""
-    with reading(path, "ROOT"):
-        known = list(file.keys(cycle=False, filter_classname=_CLASSES))
-    if tree is None:
-        if len(known) != 1:
-            raise ValueError(
-                f"{path} has {len(known)} trees and RNTuples ({listed(known)}); choose one with {path}:name"
-                if known
-                else f"{path} has no TTree and no RNTuple"
-            )
-        return str(known[0])
-    if tree not in known:
-        raise ValueError(f"{path} has no tree or RNTuple {quoted(tree)}{meant(tree, known)}; it has {listed(known)}")
-    return tree
 
 
 def _branch_array(leaf: tuple[Any, str | None], name: str, path: str) -> Any:
@@ -115,22 +111,17 @@ def _branch_array(leaf: tuple[Any, str | None], name: str, path: str) -> Any:
     import uproot
 
     branch, field = leaf
-
-    with reading(path, "ROOT"):
-        kind = branch.interpretation
-        numbers = kind.content if isinstance(kind, uproot.AsJagged) else kind
-        is_known = isinstance(numbers, uproot.interpretation.numerical.Numerical)
-        told = None if is_known else branch.typename
-    if not is_known:
+    kind = branch.interpretation
+    is_jagged = isinstance(kind, uproot.AsJagged)
+    if not isinstance(kind.content if is_jagged else kind, uproot.interpretation.numerical.Numerical):
         raise ValueError(
-            f"branch {quoted(name)} of {path} has the type {short(told)}, which is neither a number nor a list of "
-            "numbers; " + _LEAVE_OUT.format(name=quoted(name))
+            f"branch {quoted(name)} of {path} has the type {short(branch.typename)}, which is neither a number nor a "
+            "list of numbers; " + _LEAVE_OUT.format(name=quoted(name))
         )
-    with reading(path, "ROOT", f"branch {quoted(name)}"):
-        array = branch.array(_checked(kind) if numbers is not kind else kind, library="ak")
-        if len(array) != branch.num_entries:
-            raise ValueError(f"it has {len(array)} of its {branch.num_entries} entries")
-        return array if field is None else array[field]
+    array = branch.array(_checked(kind) if is_jagged else kind, library="ak")
+    if len(array) != branch.num_entries:
+        raise ValueError(f"it has {len(array)} of its {branch.num_entries} entries")
+    return array if field is None else array[field]
 
 
 def _checked(kind: Any) -> Any:

@@ -102,7 +102,11 @@ def read_calibration(
         raise TypeError("read_calibration needs all four files a, b, c and t, or one folder that has them")
     else:
         paths = {name: Path(path) for name, path in zip("abct", (a, *others), strict=True) if path is not None}
-    return Calibration(**{name: _read_matrix(path) for name, path in paths.items()})
+    for path in paths.values():
+        check_file(os.fspath(path))
+    return Calibration(
+        **{name: _check_matrix(read_rows(os.fspath(path), PIXELS), os.fspath(path)) for name, path in paths.items()}
+    )
 
 
 def calibrate(
@@ -228,10 +232,6 @@ def _check_matrix(values: npt.ArrayLike, name: str) -> Floats:
 
 def _find_matrices(folder: Path) -> dict[str, Path]:
     """Return the files of the matrices a, b, c and t (``a.txt`` or ``caliba.txt`` ...) of a folder."""
-    if not folder.exists():
-        raise FileNotFoundError(f"no such folder: {folder}")
-    if not folder.is_dir():
-        raise NotADirectoryError(f"{folder} is one file; give the four files a, b, c and t, or a folder that has them")
     paths: dict[str, Path] = {}
     files = sorted(path for path in folder.iterdir() if path.suffix.lower() == ".txt")
     for name in "abct":
@@ -247,9 +247,3 @@ def _find_matrices(folder: Path) -> dict[str, Path]:
             )
         paths[name] = matches[0]
     return paths
-
-
-def _read_matrix(path: Path) -> Floats:
-    """Read a matrix (256, 256), by [y, x], from a text file with a line for each row of pixels."""
-    check_file(os.fspath(path))
-    return _check_matrix(read_rows(os.fspath(path), PIXELS), os.fspath(path))

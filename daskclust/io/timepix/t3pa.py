@@ -83,12 +83,17 @@ def open_t3pa(
     n_rows = rows["ToA"].size
     rows, many = _measurement(name, rows, measurement)
     hit, n_turns = _unroll(name, rows, turn)
-    attrs = _special(rows, hit)
+    others = {code: rows["ToA"][~hit & (rows["Matrix Index"] == code)] for code in (_LOST_FROM, _LOST_UNTIL)}
+    begins, lengths = ((each * TOT_TICK).tolist() for each in others.values())
+    attrs = {
+        "n_rows": n_rows, "n_measurements": many, "n_toa_turns": n_turns,
+        "n_lost_data_intervals": max(len(begins), len(lengths)), "lost_data_toa": begins, "lost_data_length": lengths,
+        "n_special": int(np.count_nonzero(~hit)) - len(begins) - len(lengths),
+    }  # fmt: skip
     rows = {column: values[hit] for column, values in rows.items()}
     index = rows["Matrix Index"]
     columns = {"x": index & 0xFF, "y": (index >> 8) & 0xFF, "chip": index >> 16}
     ticks = rows["ToA"] * COARSE - rows["FToA"]
-    attrs = {"n_rows": n_rows, "n_measurements": many, "n_toa_turns": n_turns, **attrs}
     return hits_of_ticks(columns, ticks, rows["ToT"], source=path, attrs=attrs, chunks=per_chunk)
 
 
@@ -222,15 +227,3 @@ def _unroll(path: str, rows: Rows, turn: int | None) -> tuple[npt.NDArray[np.boo
         rows["ToA"][timed] += turn * turns
         logger.warning("%s: ToA starts anew %d times, taken as after %d steps of 25 ns; times go on", path, count, turn)
     return hit, count
-
-
-def _special(rows: Rows, hit: npt.NDArray[np.bool_]) -> dict[str, Any]:
-    """Return what rows tell that are no hits."""
-    index, toa = rows["Matrix Index"], rows["ToA"]
-    begins, lengths = ((toa[~hit & (index == code)] * TOT_TICK).tolist() for code in (_LOST_FROM, _LOST_UNTIL))
-    return {
-        "n_lost_data_intervals": max(len(begins), len(lengths)),
-        "lost_data_toa": begins,
-        "lost_data_length": lengths,
-        "n_special": int(np.count_nonzero(~hit)) - len(begins) - len(lengths),
-    }

@@ -1,4 +1,4 @@
-"""Files of cells for tests of readers: FCS as the standard describes it, byte by byte; and cells to write."""
+"""Files of cells for tests of readers: FCS with whole bytes, and cells to write."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from cases.files.fcs_writer import changed, fcs_file, keywords
 
-BIG, LITTLE = "4,3,2,1", "1,2,3,4"
+_TYPES = {"u1": ("I", "B"), "u2": ("I", "H"), "u4": ("I", "I"), "u8": ("I", "Q"), "f4": ("F", "f"), "f8": ("D", "d")}
 
 
 def fcs_bytes(
@@ -18,49 +19,18 @@ def fcs_bytes(
     *,
     version: str = "3.1",
     names: list[str] | None = None,
-    delimiter: str = "|",
-    datatype: str | None = None,
     byteord: str | None = None,
-    **keywords: str | None,
+    **words: str | None,
 ) -> bytes:
-    """Return an FCS file as the standard describes it, byte by byte; a keyword of None is left out."""
-    order = formats[0][0]
-    row = struct.Struct(
-        order + "".join({"u1": "B", "u2": "H", "u4": "I", "u8": "Q", "f4": "f", "f8": "d"}[f[1:]] for f in formats)
-    )
-    data = b"".join(row.pack(*event) for event in events)
-    kinds = {"u": "I", "f4": "F", "f8": "D"}
-    text: dict[str, str | None] = {
-        "$BEGINANALYSIS": "0",
-        "$ENDANALYSIS": "0",
-        "$BEGINSTEXT": "0",
-        "$ENDSTEXT": "0",
-        "$BEGINDATA": "        ",
-        "$ENDDATA": "        ",
-        "$BYTEORD": byteord or (LITTLE if order == "<" else BIG),
-        "$DATATYPE": datatype or kinds.get(formats[0][1:], kinds.get(formats[0][1], "?")),
-        "$MODE": "L",
-        "$NEXTDATA": "0",
-        "$PAR": str(len(formats)),
-        "$TOT": str(len(events)),
-    }
-    for n, kind in enumerate(formats, start=1):
-        text[f"$P{n}N"] = names[n - 1] if names else f"D{n}"
-        text[f"$P{n}B"] = str(8 * int(kind[2]))
-        text[f"$P{n}E"] = "0,0"
-        text[f"$P{n}R"] = str(2 ** (8 * int(kind[2]))) if kind[1] == "u" else "262144"
-    text |= {(f"${key}" if key.isupper() else key.upper()): value for key, value in keywords.items()}
-    if version == "2.0":
-        text = {key: value for key, value in text.items() if key not in ("$BEGINDATA", "$ENDDATA")}
-    pairs = [(key, value) for key, value in text.items() if value is not None]
-    length = len(delimiter + "".join(key + delimiter + value + delimiter for key, value in pairs))
-    first = 58 + length
-    last = first + len(data) - 1
-    told = {"$BEGINDATA": f"{first:8d}", "$ENDDATA": f"{last:8d}"}
-    pairs = [(key, told[key] if value == "        " else value) for key, value in pairs]
-    body = delimiter + "".join(key + delimiter + value + delimiter for key, value in pairs)
-    head = f"FCS{version}    {58:8d}{58 + length - 1:8d}{first:8d}{last:8d}{0:8d}{0:8d}"
-    return head.encode() + body.encode() + data
+    """Return an FCS file of channels in NumPy's formats; a keyword of None is left out, lower case has no dollar."""
+    order, kinds = formats[0][0], [_TYPES[kind[1:]] for kind in formats]
+    row = struct.Struct(order + "".join(code for _, code in kinds))
+    stored = [(kind, 8 * int(each[2])) for (kind, _), each in zip(kinds, formats, strict=True)]
+    pairs = keywords(stored, len(events), byteord or ("1,2,3,4" if order == "<" else "4,3,2,1"), version)
+    pairs = changed(pairs, **{f"P{n}N": name for n, name in enumerate(names or [], start=1)})
+    pairs = changed(pairs, **{key: value for key, value in words.items() if key.isupper()})
+    pairs += [(key.upper(), value) for key, value in words.items() if not key.isupper() and value is not None]
+    return fcs_file(pairs, b"".join(row.pack(*event) for event in events), version=version, mark="|")
 
 
 def write(tmp_path: Path, content: bytes | str, name: str = "cells.fcs") -> Path:

@@ -41,12 +41,8 @@ def test_compensation_by_the_file(tmp_path: Path, keyword: str) -> None:
         xr.testing.assert_allclose(compensate(plain, matrix), given_)
     for matrix, message in [
         (np.eye(3), "has 3 rows without names, and .* has 2 channels that are not linear"),
-        (np.ones((2, 3)), r"must be square, got shape \(2, 3\)"),
         (np.ones((2, 2)), "of 'R660', 'B510', has NaN or no inverse"),
-        (spill * np.nan, "has NaN or no inverse"),
-        (pd.DataFrame(spill, columns=["R660", "R661"]), "names the channel 'R661', of which there are 0; there are"),
         (pd.DataFrame(spill, columns=["R660", "R660"]), "names the channel 'R660', twice"),
-        (None, "compensate must be 'auto', True, False or a spillover matrix, got None"),
     ]:
         with pytest.raises(ValueError, match=message):
             open_fcs(path, compensate=matrix)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -64,21 +62,6 @@ def test_numpy_arrays(tmp_path: Path) -> None:
     refused(r"column 'many' of .* has shape \(3, 2\) .* no column of numbers; leave it out", path)
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        (np.zeros((2, 3, 3)), r"has shape \(2, 3, 3\) and dtype float64, which is no table of numbers"),
-        (np.zeros((2, 5)), "has 5 columns without names"),
-        (np.zeros((2, 0)), r"has shape \(2, 0\)"),
-        (np.float64(3), r"has shape \(\)"),
-        (np.array([["a"]]), "dtype <U1"),
-    ],
-)
-def test_arrays_that_are_no_particles(tmp_path: Path, values: Any, message: str) -> None:
-    np.save(tmp_path / "points.npy", values)
-    refused(message, tmp_path / "points.npy")
-
-
 def test_real_positions(shared_data: Path, tmp_path: Path) -> None:
     X = np.fromfile(shared_data / "halos" / "cosmo32768.dat", np.uint16).reshape(-1, 3) / np.float32(65536)
     for suffix in SUFFIXES:
@@ -131,7 +114,7 @@ def test_zarr_stores_that_cannot_be_read(tmp_path: Path) -> None:
     path = tmp_path / "snapshot.zarr"
     write_particles(sample(5), path)
     shutil.rmtree(path / "y" / "c")
-    refused(r"array 'y' has no chunk of rows 0 to 4 \(counted from 0\)", path, chunks=None)
+    refused(r"y has no chunk of rows 0 to 4 \(counted from 0\)", path, chunks=None)
     (path / "y" / "zarr.json").write_text("{}")
     refused("cannot be read as a zarr file", path)
     (path / "zarr.json").unlink()
@@ -140,20 +123,6 @@ def test_zarr_stores_that_cannot_be_read(tmp_path: Path) -> None:
     group.create_array("x", shape=(3,), dtype="f4")[:] = 1
     group.create_array("y", shape=(4,), dtype="f4")[:] = 1
     refused("unequal lengths", path)
-
-
-def test_paths_that_are_no_particles(tmp_path: Path) -> None:
-    (tmp_path / "points.xyz").write_text("0")
-    refused(r"unknown extension '.xyz' of .* known: .hdf5", tmp_path / "points.xyz")
-    (tmp_path / "snap.hdf5").mkdir()
-    (tmp_path / "file.zarr").touch()
-    for name, message in [
-        ("points.xyz", r"unknown extension '.xyz' of .* known: .hdf5"),
-        ("snap.hdf5", "is a folder; give another name"),
-        ("file.zarr", "is a file; give another name"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            write_particles(sample(), tmp_path / name)
 
 
 # Writing
@@ -211,17 +180,8 @@ def test_linking_length() -> None:
     sides = ds.assign_attrs(boxsize=[1.0, 2.0, 4.0])
     assert linking_length(sides, 1) == pytest.approx((8 / 1000) ** (1 / 3))
     assert linking_length(ds[["x", "y"]], 1) == pytest.approx((2500 / 1000) ** 0.5)
-    for bad, message in [
-        (ds.drop_attrs(), r"no attrs\['boxsize'\]; give it with"),
-        (ds.isel(particle=slice(0)), "has no particles"),
-        (ds[["vx"]], "has no particles with x"),
-        (ds.assign_attrs(boxsize=0.0), "boxsize must be positive and finite, one number or 3, got 0.0"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            linking_length(bad)
-    for b in (0, -1, math.nan, math.inf):
-        with pytest.raises(ValueError, match="b must be finite and positive"):
-            linking_length(ds, b)
+    with pytest.raises(ValueError, match=r"no attrs\['boxsize'\]; give it with"):
+        linking_length(ds.drop_attrs())
 
 
 def test_stores_changed_in_place_are_read_anew(tmp_path):

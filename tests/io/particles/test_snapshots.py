@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import xarray as xr
 from cases.clue import raise_if_dask_computes
 from cases.files.particles import positions, refused, sample, write_gadget2, write_snapshot
 
-from daskclust.io import open_particles, read_hits, write_hits, write_particles
+from daskclust.io import open_particles, write_particles
 
 
 @pytest.mark.parametrize("chunks", [None, "auto", 1, 4, 5, 100])
@@ -56,16 +55,6 @@ def test_types_and_arrays_of_a_snapshot(tmp_path: Path) -> None:
     named = open_particles(path, units=units)
     found = [named[v].attrs.get("units") for v in ("x", "z", "vx", "vy", "mass")]
     assert found == ["kpc/h", "kpc/h", "km/s", None, "1e10 Msun/h"]
-    wrong: list[dict[str, Any]] = [
-        {"particle_type": 4}, {"particle_type": "neutrino"}, {"particle_type": -1}, {"columns": {"Potential": "p"}},
-        {"columns": {"Coordinates": None}}, {"columns": {"*": "x"}}, {"columns": ["x", "y", "z"]},
-        {"columns": {"ParticleIDs": "x"}}, {"particle_type": 0, "columns": {"Metallicity": "Z"}}, {"chunks": 0},
-        {"chunks": "all"}, {"units": {"energy": "J"}}, {"boxsize": math.nan}, {"boxsize": [1.0, 2.0]},
-    ]  # fmt: skip
-    for options in wrong:
-        (value,) = [*options.values()][-1:]
-        shown = next(iter(value)) if isinstance(value, dict) else value
-        refused(re.escape(str(shown)), path, **options)
 
 
 def test_high_words_and_runs_without_expansion(tmp_path: Path) -> None:
@@ -192,31 +181,6 @@ def test_files_of_a_snapshot_that_are_missing_or_others(tmp_path: Path) -> None:
 def test_headers_that_cannot_be(tmp_path: Path, header: dict[str, Any], message: str) -> None:
     write_gadget2(tmp_path, 1, **header)
     refused(message, tmp_path / "snap_005.0.hdf5")
-
-
-def test_a_box_can_be_given(tmp_path: Path) -> None:
-    write_gadget2(tmp_path, 1, BoxSize=math.nan)
-    path = tmp_path / "snap_005.0.hdf5"
-    assert open_particles(path, boxsize=10).attrs["boxsize"] == 10.0
-    assert open_particles(path, boxsize=(1, 2, 3)).attrs["boxsize"] == [1.0, 2.0, 3.0]
-    assert open_particles(path, boxsize=[4, 4, 4.0]).attrs["boxsize"] == 4.0
-
-
-def test_snapshots_without_what_they_need(tmp_path: Path) -> None:
-    write_gadget2(tmp_path, 1)
-    path = tmp_path / "snap_005.0.hdf5"
-    with h5py.File(path, "a") as file:
-        del file["PartType1/Coordinates"]
-    refused(r"no array PartType1/Coordinates, .* it has ParticleIDs, Velocities", path)
-    with h5py.File(path, "a") as file:
-        del file["PartType1"]
-        file["PartType1"] = h5py.ExternalLink("other.hdf5", "/PartType1")
-    refused(r"4 particles of this type; it has none: choose another type", path)
-    with h5py.File(path, "a") as file:
-        del file["Header"]
-    refused(r"no group Header, it has 'PartType0.*read_hits\(path, field='particles'\)", path)
-    write_hits(sample(3), path)
-    assert read_hits(path)["x"].dims == ("particle",)
 
 
 def test_arrays_that_are_not_there(tmp_path: Path) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 import pytest
-from cases.clue import raise_if_dask_computes
 from cases.files.hits import refused
 
 from daskclust.io import read_hits
@@ -42,17 +40,6 @@ def test_groups(tmp_path: Path) -> None:
     columns_in(path, "/", 2)
     assert read_hits(path, columns={"picture": None, "text": None}).sizes == {"hit": 2}
     refused(r"dataset /picture of .* is no column of numbers; leave it out with columns=\{'picture'", path)
-
-
-def test_compressed_and_resizable(tmp_path: Path) -> None:
-    path = tmp_path / "run.h5"
-    columns_in(path, n=100_000, compression="gzip", shuffle=True, chunks=(30_000,), maxshape=(None,))
-    with raise_if_dask_computes():
-        lazy = read_hits(path, chunks=33_333)
-    with pytest.raises(ValueError, match=r"'x' must hold whole numbers from 0 to 65535, got 65536 in row 65536"):
-        lazy["x"][:65_540].compute()
-    np.testing.assert_array_equal(lazy["toa"][40_000:70_000].compute(), np.arange(40_000, 70_000) * 1.5625)
-    np.testing.assert_array_equal(read_hits(path, field="calorimeter")["toa"], np.arange(100_000) * 1.5625)
 
 
 def test_blocks_read_only_their_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,18 +99,6 @@ def test_other_files_are_not_read(tmp_path: Path) -> None:
         virtual[:] = h5py.VirtualSource(str(tmp_path / "other.h5"), "x", shape=(5,))
         file.create_virtual_dataset("x", virtual)
     refused(r"dataset /x of .* stores its numbers in other files", path)
-
-
-def test_files_without_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "run.h5"
-    with h5py.File(path, "w") as file:
-        file["text"] = np.array([b"x"])
-    refused("has no dataset of one dimension with numbers", path)
-    with pytest.raises(FileNotFoundError, match=r"no such file: .*none\.h5"):
-        read_hits(tmp_path / "none.h5:group")
-    monkeypatch.setitem(sys.modules, "h5py", None)
-    with pytest.raises(ImportError, match=r'pip install "daskclust\[io\]"'):
-        read_hits(path)
 
 
 @pytest.mark.parametrize("name", ["hits", "run/hits/table"])

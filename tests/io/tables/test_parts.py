@@ -19,7 +19,7 @@ from distributed import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskclust.io import open_particles, read_hits, write_hits, write_particles
+from daskclust.io import read_hits, write_hits
 from daskclust.properties import cluster_table
 
 
@@ -102,29 +102,6 @@ def test_what_is_not_complete_is_not_there(tmp_path: Path, where_it_runs: str) -
     np.testing.assert_array_equal(read_hits(folder)["x"], good["x"])
 
 
-def test_a_folder_takes_the_place_of_a_file_or_of_other_parts(tmp_path: Path) -> None:
-    write_hits(sample(), tmp_path / "hits.parquet")
-    for chunk in (2, 5):
-        write_hits(sample(9).chunk(hit=chunk), tmp_path / "hits.parquet", partitions=True)
-        assert read_hits(tmp_path / "hits.parquet").sizes["hit"] == 9
-        assert list(tmp_path.iterdir()) == [tmp_path / "hits.parquet"]
-
-
-def test_what_no_folder_can_be(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"partitions=True writes a folder of .parquet files .*, got hits.csv"):
-        write_hits(sample(), tmp_path / "hits.csv", partitions=True)
-    with pytest.raises(ValueError, match=r"without lists, got hits\.parquet"):
-        write_hits(sample(), tmp_path / "hits.parquet", partitions=True, nested=True)
-    folder = tmp_path / "mine.parquet"
-    write_hits(sample(), folder, partitions=True)
-    with pytest.raises(IsADirectoryError, match=r"mine.parquet is a folder; give another name, or partitions=True"):
-        write_hits(sample(), folder)
-    (folder / "notes.txt").touch()
-    with pytest.raises(ValueError, match=r"mine.parquet has 'notes.txt', which no output has; give another name"):
-        write_hits(sample(), folder, partitions=True)
-    assert read_hits(folder).sizes["hit"] == 7
-
-
 def test_parts_that_are_not_of_one_table(tmp_path: Path) -> None:
     folder = tmp_path / "hits.parquet"
     folder.mkdir()
@@ -135,11 +112,3 @@ def test_parts_that_are_not_of_one_table(tmp_path: Path) -> None:
     for name in ("a", "b"):
         pq.write_table(lists, folder / f"{name}.parquet")
     refused("a.parquet has lists of hits and no column event, and is one of several", folder)
-
-
-def test_particles_of_a_folder(tmp_path: Path) -> None:
-    particles = xr.Dataset({axis: ("particle", np.arange(8.0)) for axis in "xyz"}, attrs={"boxsize": 9.0})
-    write_hits(particles.chunk(particle=3), tmp_path / "p.parquet", partitions=True)
-    write_particles(particles, tmp_path / "one.parquet")
-    one, parts = (without_source(open_particles(tmp_path / f"{name}.parquet")) for name in ("one", "p"))
-    xr.testing.assert_identical(parts, one)

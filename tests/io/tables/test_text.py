@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -57,11 +56,6 @@ def test_text_layouts(tmp_path: Path, text: str) -> None:
     np.testing.assert_array_equal(ds["energy"], [4.0, np.inf])
 
 
-@pytest.mark.parametrize(("text", "names"), [("1,2\n", ["x", "y"]), ("1,2,3\n", ["x", "y", "layer"])])
-def test_number_of_columns_tells_names(tmp_path: Path, text: str, names: list[str]) -> None:
-    assert list(read_hits(write(tmp_path, text, "hits.csv"))) == names
-
-
 def test_columns_argument(tmp_path: Path) -> None:
     five = write(tmp_path, "1,2,3,4,5\n", "hits.csv")
     assert list(read_hits(five, columns=["t", "x", "y", "layer", "E"])) == ["t", "x", "y", "layer", "energy"]
@@ -103,50 +97,3 @@ def test_header_without_rows_is_an_empty_data_set(tmp_path: Path) -> None:
 )
 def test_wrong_text(tmp_path: Path, text: str, message: str) -> None:
     refused(message, write(tmp_path, text, "hits.csv"))
-
-
-def test_own_name_wins_over_alias(tmp_path: Path) -> None:
-    ds = read_hits(write(tmp_path, "x,y,Energy,weight\n1,2,3,4\n", "hits.csv"))
-    assert list(ds) == ["x", "y", "energy", "weight"]
-    assert ds["energy"] == 3.0
-
-
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ("xy", "columns must be a list of names"),
-        (["x", "y", "z"], "has 2 columns, but columns= names 3"),
-        ({"q": "x"}, "has no column 'q'; it has 'x', 'y'"),
-        ({"x": "a", "y": "a"}, "two columns the name 'a'"),
-        ({"x": ""}, "must be the name of a variable or None"),
-        ({"x": "y"}, "column 'y' of .* has a name that another"),
-        ({"*": "x"}, "must be None"),
-    ],
-)
-def test_wrong_columns(tmp_path: Path, columns: Any, message: str) -> None:
-    refused(message, write(tmp_path, "1,2\n", "hits.csv"), columns=columns)
-
-
-def test_binary_bytes_in_a_text_file(tmp_path: Path) -> None:
-    path = tmp_path / "hits.csv"
-    path.write_bytes(b"1,2\n\xff\xfe\x00,3\n")
-    refused("is not a UTF-8 text file", path)
-    path.write_bytes(b"1,2\n\x00\x00,3\n")
-    refused("line 2, column 1: expected a number", path)
-
-
-def test_unknown_extension(tmp_path: Path) -> None:
-    refused(r"unknown extension '.dat' .* known: .csv, .tsv", write(tmp_path, "1,2", "hits.dat"))
-    with pytest.raises(FileNotFoundError, match=r"no such file: .*a\.root"):
-        read_hits(tmp_path / "a.root:tree")
-
-
-def test_columns_of_text_are_left_out(tmp_path: Path) -> None:
-    path = tmp_path / "stations.csv"
-    path.write_text("name,x,y\nS1,1,2\nS2,3,4\n")
-    assert read_hits(path, field="particles", columns={"name": None})["y"].values.tolist() == [2.0, 4.0]
-    with pytest.raises(ValueError, match=r"found 'S1'; correct it, or leave it out with columns=\{'name': None\}"):
-        read_hits(path, field="particles")
-    path.write_text("name,x,y\nS1,1,2\nS2,3,4,5\n")
-    with pytest.raises(ValueError, match="line 3: expected 3 fields as in the header, found 4"):
-        read_hits(path, field="particles", columns={"name": None})

@@ -79,11 +79,6 @@ def test_units_in_a_header_convert(tmp_path: Path) -> None:
     )
 
 
-def test_names_of_channels_stay(tmp_path: Path) -> None:
-    cells = read_cells(write(tmp_path, "x [APC],CD3 (mm)\n1,2\n", "cells.csv"))
-    assert list(cells["channel"].values) == ["x [APC]", "CD3 (mm)"]
-
-
 @pytest.mark.parametrize("index", [False, True])
 @pytest.mark.parametrize("columns", [2, 3, 5])
 def test_header_of_a_frame_without_names_is_no_point(tmp_path: Path, columns: int, index: bool) -> None:
@@ -104,9 +99,3 @@ def test_names_in_quotes_that_are_numbers(tmp_path: Path) -> None:
     assert read_hits(write(tmp_path, '"0","1"\n', "hits.csv")).sizes == {"hit": 1}
     assert read_hits(write(tmp_path, '"0","1"\n"2.5","3"\n', "hits.csv")).sizes == {"hit": 2}
     assert read_hits(write(tmp_path, "0,1\n", "hits.csv")).sizes == {"hit": 1}
-
-
-def test_separator_at_the_end_must_be_so_in_all_rows(tmp_path: Path) -> None:
-    refused("line 2: expected 2 fields as in the first row, found 3", write(tmp_path, "1,2,\n1,2,3\n", "hits.csv"))
-    refused(r"line 2, column 2 \(y\): expected a number, found ''", write(tmp_path, "x,y\n3,\n", "hits.csv"))
-    assert read_hits(write(tmp_path, "x,y,\n", "hits.csv")).sizes == {"hit": 0}

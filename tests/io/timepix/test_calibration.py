@@ -69,14 +69,6 @@ def test_energy_is_the_inverse_of_tot(tot_unit: Any, unit: float, by_chip: bool)
     assert "n_uncalibrated" not in ds.attrs
 
 
-@pytest.mark.parametrize(("x", "y"), [(-1, 5), (256, 5), (5, -1), (5, 256), (65536, 0)])
-def test_energy_of_pixels_that_no_chip_has(x: int, y: int) -> None:
-    calibration = Calibration(**matrices())
-    with pytest.raises(ValueError, match=rf"hit 1 lies at pixel \({x}, {y}\), but a chip has pixels 0 to 255"):
-        calibration.energy([5, x], [5, y], [50.0, 50.0])
-    assert calibration.energy([], [], []).shape == (0,)
-
-
 @pytest.mark.parametrize("gap", [0, 3])
 def test_quad(gap: int) -> None:
     """Pixels of a quad have the coefficients of the chips' own pixels."""
@@ -137,21 +129,6 @@ def test_no_hits() -> None:
     assert correct_timewalk(ds, [[1.0, 2.0]], by="tot").sizes["hit"] == 0
 
 
-def test_wrong_calibrations() -> None:
-    ds = with_tot(hits(), {chip: matrices() for chip in range(4)})
-    good = Calibration(**matrices())
-    with pytest.raises(ValueError, match=r"matrix c has shape \(256, 255\), expected \(256, 256\)"):
-        Calibration(**{**matrices(), "c": np.zeros((256, 255))})
-    for wrong, calibration, options, message in [
-        (ds, {1: good}, {}, r"no calibration for chip 0; there are some for \[1\]"),
-        (ds, good, {"tot_unit": "us"}, "tot_unit must be 'ns' or 'tick', got 'us'"),
-        (ds.drop_vars("tot"), good, {}, "needs the variable 'tot'; the Dataset has 'x'"),
-        (ds.assign_attrs(layout="row"), good, {}, r"layout'\] must be 'chips' or 'quad', got 'row'"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            calibrate(wrong, calibration, **options)  # type: ignore[arg-type]
-
-
 # Files
 
 
@@ -183,25 +160,14 @@ def test_wrong_matrix_files(tmp_path: Path) -> None:
     lines = good.splitlines()
     for text, message in {
         "\n".join(lines[:255]): r"b\.txt has shape \(255, 256\), expected \(256, 256\)",
-        "": r"b\.txt is empty \(0 bytes\)",
         "\n".join([*lines[:9], "1 2 3", *lines[10:]]): r"b\.txt, line 10: expected 256 fields .* found 3",
-        good.replace(lines[4].split()[7], "seven", 1): r"b\.txt, line 5, column 8: expected a number, found 'seven'",
-        "\x00\x01\xff": r"b\.txt is not a UTF-8 text file",
     }.items():
-        b.write_text(text, encoding="latin-1")
+        b.write_text(text)
         with pytest.raises(ValueError, match=message):
             read_calibration(tmp_path)
     b.unlink()
-    four = [tmp_path / f"{name}.txt" for name in "abct"]
-    for paths, error, words in [
-        ([tmp_path], FileNotFoundError, r"has no b\.txt or calibb\.txt; it has 'a\.txt', 'c\.txt', 't\.txt'"),
-        (four, FileNotFoundError, r"no such file: .*b\.txt"),
-        ([tmp_path / "none"], FileNotFoundError, "no such folder"),
-        ([tmp_path / "a.txt"], NotADirectoryError, "is one file; give the four files"),
-        (four[:3:2], TypeError, "needs all four files"),
-    ]:
-        with pytest.raises(error, match=words):
-            read_calibration(*paths)
+    with pytest.raises(FileNotFoundError, match=r"has no b\.txt or calibb\.txt; it has 'a\.txt', 'c\.txt', 't\.txt'"):
+        read_calibration(tmp_path)
     b.write_text(good)
     (tmp_path / "calibb.txt").write_text(good)
     with pytest.raises(ValueError, match=r"has b\.txt and calibb\.txt, which could both be matrix b"):
@@ -242,25 +208,3 @@ def test_order_after_the_correction(toa: list[int], energies: list[float]) -> No
     result = correct_timewalk(ds, [[e, d] for e, d in delay.items()])
     expected = sorted((toa[k] - delay.get(energies[k], 0.0), k) for k in range(n))
     assert list(zip(result["toa"].values.tolist(), result["label"].values.tolist(), strict=True)) == expected
-
-
-@pytest.mark.parametrize(
-    ("correction", "message"),
-    [
-        ({"a": 1.0}, "must have finite numbers a and e0"),
-        ({"a": 1.0, "e0": np.inf}, "must have finite numbers"),
-        ({"a": 1.0, "e0": 0.0, "d": 1.0}, "must have finite numbers"),
-        ([1.0, 2.0], r"must be a table of shape \(k, 2\), .* got \(2,\)"),
-        (np.empty((0, 2)), r"must be a table of shape \(k, 2\)"),
-        ([[1.0, 2.0], [1.0, 3.0]], "must ascend"),
-        ([[1.0, np.nan]], "must ascend and all be finite"),
-    ],
-)
-def test_wrong_corrections(correction: Any, message: str) -> None:
-    ds = xr.Dataset({"toa": ("hit", [1.0]), "energy": ("hit", [5.0])})
-    with pytest.raises(ValueError, match=message):
-        correct_timewalk(ds, correction)
-    with pytest.raises(ValueError, match="by must be 'energy' or 'tot', got 'x'"):
-        correct_timewalk(ds, [[1, 2]], by="x")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="needs the variable 'energy'; the Dataset has 'toa'"):
-        correct_timewalk(ds.drop_vars("energy"), [[1, 2]])

@@ -85,12 +85,6 @@ def test_time_offsets(write: Any) -> None:
     assert ds.attrs["n_unsorted"] == 1
 
 
-def test_slow_clock(write: Any) -> None:
-    path = write(raw([hit(9, 200, 100, 7, 5)]))
-    assert rows_of(open_katherine(path, fast_clock=False), *NAMES) == [(2500, 9, 200, 175)]
-    assert rows_of(open_katherine(path), *NAMES) == [(2500 - Fraction(125, 16), 9, 200, 175)]
-
-
 def test_frames(write: Any) -> None:
     first = [hit(1, 0, 50, 1, 0), word(5, 1), hit(2, 0, 60, 1, 0)]
     path = write(raw([*first, word(7), word(7), hit(3, 0, 55, 1, 0), word(12, 1), word(7)]))
@@ -101,11 +95,6 @@ def test_frames(write: Any) -> None:
     for wrong, error in ((4, ValueError), (-1, ValueError), (True, TypeError), ("0", TypeError)):
         with pytest.raises(error, match=f"frame of {path} must be .*, got {wrong!r}"):
             open_katherine(path, frame=wrong)  # type: ignore[arg-type]
-
-
-def test_chunks(write: Any) -> None:
-    path = write(raw([hit(k, k, k, 1, 0) for k in range(5)]))
-    assert open_katherine(path, chunks=2).chunks["hit"] == (2, 2, 1)
 
 
 def test_wrong_files(write: Any) -> None:
@@ -128,3 +117,14 @@ def test_any_bytes_give_hits_or_a_clear_error(write: Any, data: bytes, frame: in
     else:
         assert (np.diff(ds["toa"]) >= 0).all()
         assert ds.sizes["hit"] <= len(data) // 6
+
+
+def test_slow_clock(write: Any) -> None:
+    path = write(raw([hit(9, 200, 100, 7, 5)]))
+    assert rows_of(open_katherine(path, fast_clock=False), *NAMES) == [(2500, 9, 200, 175)]
+    assert rows_of(open_katherine(path), *NAMES) == [(2500 - Fraction(125, 16), 9, 200, 175)]
+
+
+def test_chunks(write: Any) -> None:
+    path = write(raw([hit(k, k, k, 1, 0) for k in range(5)]))
+    assert open_katherine(path, chunks=2).chunks["hit"] == (2, 2, 1)

@@ -29,32 +29,6 @@ def short_looks(monkeypatch):
     monkeypatch.setattr(sources, "_LOOK", 0.01)
 
 
-@pytest.mark.parametrize("listens", [True, False])
-def test_through_a_socket(listens):
-    server = socket.create_server(("127.0.0.1", 0))
-    port = server.getsockname()[1]
-
-    def serve():
-        with server, server.accept()[0] as connection:
-            connection.sendall(DATA)
-
-    def connect():
-        while True:
-            try:
-                with socket.create_connection(("127.0.0.1", port)) as connection:
-                    connection.sendall(DATA)
-                return
-            except ConnectionRefusedError:
-                time.sleep(0.05)
-
-    if listens:
-        server.close()
-    sender = threading.Thread(target=connect if listens else serve, daemon=True)
-    sender.start()
-    assert b"".join(receive(f"tcp://{'listen@' if listens else ''}127.0.0.1:{port}", timeout=600)) == DATA
-    sender.join()
-
-
 def test_following_a_file_that_grows(tmp_path, monkeypatch):
     growing = tmp_path / "growing.tpx3"
     with growing_file(growing, DATA, monkeypatch):

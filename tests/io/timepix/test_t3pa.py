@@ -60,15 +60,6 @@ def test_real_time_of_one_hit(write: Any) -> None:
     assert rows_of(ds, *NAMES) == [(Fraction(2056 * 25) - Fraction(25 * 11, 16), 87, 141, 0, 1325)]
 
 
-def test_order_is_by_time_then_file(write: Any) -> None:
-    rows = [[0, 5, 10, 1, 0, 0], [1, 6, 9, 1, 0, 0], [2, 7, 10, 1, 0, 0], [3, 8, 11, 1, 16, 0], [4, 9, 8, 1, 0, 0]]
-    path = write(text(rows))
-    ds = open_t3pa(path)
-    np.testing.assert_array_equal(ds["x"], [9, 6, 5, 7, 8])
-    assert ds.attrs["n_unsorted"] == 2
-    assert open_t3pa(path, chunks=2).chunks["hit"] == (2, 2, 1)
-
-
 def test_lost_data(write: Any) -> None:
     lost = [[1, 0x74, 40, 0, 0, 1], [2, 0x75, 8, 0, 0, 1]]
     rows = [[0, 5, 10, 1, 0, 0], *lost, [3, 0x74, 90, 1, 0, 0], [4, 9, 1, 1, 1, 7]]
@@ -78,13 +69,6 @@ def test_lost_data(write: Any) -> None:
     assert ds.attrs["lost_data_toa"] == [1000.0]
     assert ds.attrs["lost_data_length"] == [200.0]
     assert ds.attrs["n_special"] == 1
-
-
-def test_several_chips_have_their_number_for_overflow(write: Any) -> None:
-    rows = [[k, chip * 65536 + 0x74, k, 1, 0, chip] for k, chip in enumerate([0, 1, 2, 3, 1])]
-    ds = open_t3pa(write(text(rows)))
-    np.testing.assert_array_equal(ds["chip"], [0, 1, 2, 3, 1])
-    assert ds.attrs["n_lost_data_intervals"] == 0
 
 
 def test_appended_measurements(write: Any) -> None:
@@ -111,13 +95,6 @@ def test_measurements_of_one_row(write: Any) -> None:
 def test_an_index_of_zeros_alone_counts_nothing(write: Any) -> None:
     ds = open_t3pa(write(text([[0, x, 5, 1, 0, 0] for x in range(3)])))
     assert (ds["x"].values.tolist(), ds.attrs["n_measurements"]) == ([0, 1, 2], 1)
-
-
-def test_columns_that_are_not_needed(write: Any) -> None:
-    content = text([["text", 3, 7, 1, 2]], ["Comment", "matrix index", "TOA", "ToT", "fToA"])
-    assert rows_of(open_t3pa(write(content)), *NAMES) == [(Fraction(175) - Fraction(25, 8), 3, 0, 0, 25)]
-    assert open_t3pa(write(f"\ufeff{content}\n\n")).sizes == {"hit": 1}
-    assert open_t3pa(write(text([]))).sizes == {"hit": 0}
 
 
 def test_the_malformed_file(shared_data: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import threading
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ from cases.files import tpx3_reference
 from cases.files.tpx3_words import (
     COLUMNS,
     OTHER_WORDS,
-    PLAIN,
     SECOND,
     bytes_counted,
     check,
@@ -28,9 +25,7 @@ from cases.files.tpx3_words import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskclust.core.device.timesort import order_of_ticks
 from daskclust.io import WordReader, open_tpx3, open_tpx3_triggers
-from daskclust.io.timepix.tpx3.read import open_hits
 
 
 def test_a_real_run(shared_data, caplog):
@@ -94,33 +89,6 @@ def test_long_chunks_take_the_way_of_whole_groups(write):
         hits = check(write(data), data, window_hits=window_hits, disorder=1000.0)
     assert hits.index.counts["n_late"] > 0
     check(write(data[8:]), data[8:])
-
-
-def test_threads_do_not_matter(write, monkeypatch):
-    """Two threads are held up until both have a piece, so they do work at once, on whatever machine."""
-    from daskclust.io.timepix.tpx3 import decode as _tpx3_decode
-
-    prepared, both, scratches = _tpx3_decode.read_window.prepared, threading.Barrier(2), []
-
-    def held(args):
-        scratches.append(args[-2][0])
-        if len(scratches) <= 2:
-            both.wait(timeout=600)
-        return prepared(args)
-
-    data = stream(np.random.default_rng(8), chunks=400)
-    path = write(data)
-    alone = open_hits(path, **PLAIN, chunks=None, window_hits=100, cell_words=64)
-    monkeypatch.setattr(_tpx3_decode, "thread_count", lambda: 2)
-    monkeypatch.setattr(_tpx3_decode, "read_window", SimpleNamespace(prepared=held))
-    found = alone.whole().read()
-    assert len(alone.windows) > 20
-    assert len(scratches) == 16  # pieces
-    assert not np.shares_memory(*scratches[:2])
-    monkeypatch.undo()
-    wanted = check(path, data, window_hits=100, cell_words=64).whole().read()
-    for name in COLUMNS:
-        np.testing.assert_array_equal(found[name], wanted[name], err_msg=name)
 
 
 @pytest.mark.parametrize("chips", [1, 4, 256])
@@ -249,30 +217,7 @@ def test_fuzz(write):
     assert 200 < refused < 400  # most of those of random bytes, and hardly any others
 
 
-def test_what_is_no_tpx3_file(write):
-    with pytest.raises(ValueError, match="has no chunk of Timepix3 words: it begins with b'x,y,toa"):
-        open_tpx3(write(b"x,y,toa\n1,2,3\n"))
-
-
 WRONG = {"layout": ["row"], "gap": [-1, 65025, 1.5, "2"], "trigger": [0, 3]}
-
-
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
-def test_wrong_parameters(write, name, value):
-    path = write(chunk([pixel(5), pixel(6)], chip=7))
-    calls = [WordReader, lambda **options: open_tpx3(path, **options)]
-    for call in calls[: 1 if name == "trigger" else 2]:
-        with pytest.raises((TypeError, ValueError), match=f"got {value!r}|{value!r}; known"):
-            call(**{name: value})
-
-
-@pytest.mark.parametrize("disorder", [-1.0, np.nan, np.inf, True, "600", None])
-def test_a_disorder_that_is_no_time(write, disorder):
-    path = write(chunk([pixel(5), pixel(6)], chip=7))
-    with pytest.raises((TypeError, ValueError), match=f"disorder must be .*, got {disorder!r}"):
-        open_tpx3(path, disorder=disorder)
-    with pytest.raises(ValueError, match="has 2 hits of chip 7, and a quad has chips 0 to 3; use layout='chips'"):
-        open_tpx3(path, layout="quad")
 
 
 def test_a_file_without_hits(write):
@@ -323,14 +268,3 @@ def test_triggers_and_corrected_hits_have_one_clock(write, start):
     np.testing.assert_array_equal(corrected["toa"] - plain["toa"], plain["x"] // 2 % 16 * 1.5625)
     time = open_tpx3_triggers(path)["time"].values
     np.testing.assert_array_equal(corrected["toa"] - time, np.array([-98, 100, 2**33 + 110]) * 1.5625)
-
-
-@given(
-    n=st.sampled_from([0, 1, 2, 5, 100, 3000]),
-    spread=st.sampled_from([1, 2, 1000, 2**30, 2**62]),
-    start=st.integers(-(2**60), 2**60),
-    seed=st.integers(0, 2**32),
-)
-def test_order_of_ticks_is_that_of_a_stable_sort(n, spread, start, seed):
-    ticks = start + np.random.default_rng(seed).integers(0, spread, n)
-    np.testing.assert_array_equal(order_of_ticks(ticks), np.argsort(ticks, kind="stable"))

@@ -107,12 +107,6 @@ def test_xarray_guesses_the_engine(run, write):
             xr.open_dataset(path, engine="tpx3")
 
 
-@pytest.mark.parametrize("hits", [0, -5, 2.5, True, "many", None])
-def test_the_engine_checks_the_size_of_chunks(run, hits):
-    with pytest.raises(ValueError, match=f"hits_per_chunk must be a positive number of hits, got {hits!r}"):
-        xr.open_dataset(run, engine=Tpx3Entrypoint, hits_per_chunk=hits)
-
-
 @pytest.mark.slow
 def test_on_a_worker_process(run):
     from distributed import Client, LocalCluster

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from daskclust import EventBuilder, EventStream
 from daskclust.cli import app
 from daskclust.cli._run import run
-from daskclust.io import WordReader, open_tpx3, open_tpx3_triggers
+from daskclust.io import WordReader, open_tpx3
 
 MODES = ("continue", "restart")
 
@@ -71,14 +71,6 @@ def test_a_clock_that_is_set_anew_is_told(file, caplog):
     assert restarted.attrs["n_late"] == 0
     assert {**ds.attrs, "n_late": 0, "disorder": 0} == {**restarted.attrs, "disorder": 0}
     assert xr.Dataset(attrs=ds.attrs).to_dict()["attrs"]["clock_jump_hits"] == [20]
-
-
-def test_a_run_without_jumps_says_nothing(tmp_path, shared_data, caplog):
-    name = next((shared_data / "timepix").glob("*serval32.tpx3"))
-    ds = open_tpx3(name, disorder=2e6)
-    assert ds.attrs["n_global_time"] > 0
-    assert (ds.attrs["n_clock_jumps"], [key for key in ds.attrs if key.startswith("clock")]) == (0, [])
-    assert not caplog.text
 
 
 @pytest.mark.parametrize(
@@ -138,7 +130,7 @@ def test_two_clocks_of_one_file_are_not_mixed_up(file):
     assert (read[0] != read[1]).any()
 
 
-def test_events_of_a_readout_whose_clock_is_set_anew(file, caplog, tmp_path, capsys):
+def test_events_of_a_readout_whose_clock_is_set_anew(file, caplog, capsys):
     path = file[0]
     want = EventBuilder(1000.0).fit(open_tpx3(path)).n_clusters_
     with caplog.at_level(logging.WARNING, "daskclust.io"):
@@ -149,13 +141,11 @@ def test_events_of_a_readout_whose_clock_is_set_anew(file, caplog, tmp_path, cap
     out = capsys.readouterr()
     assert '"n_clock_jumps": 1' in out.out
     assert "note:" in out.err
-    (tmp_path / "hits.csv").write_text("x,y,toa\n1,1,5\n")
-    assert run(app, ["events", str(tmp_path / "hits.csv"), "--dt-max", "1000", "--on-reset", "restart"]) == 1
-    assert "--on-reset is for raw .tpx3 words" in capsys.readouterr().err
 
 
-def test_wrong_modes(file):
-    readers = (open_tpx3, open_tpx3_triggers, lambda _, on_reset: WordReader(on_reset=on_reset))
-    for read in readers:
-        with pytest.raises(ValueError, match="on_reset must be 'continue' or 'restart', got 'anew'"):
-            read(file[0], on_reset="anew")
+def test_a_run_without_jumps_says_nothing(tmp_path, shared_data, caplog):
+    name = next((shared_data / "timepix").glob("*serval32.tpx3"))
+    ds = open_tpx3(name, disorder=2e6)
+    assert ds.attrs["n_global_time"] > 0
+    assert (ds.attrs["n_clock_jumps"], [key for key in ds.attrs if key.startswith("clock")]) == (0, [])
+    assert not caplog.text

@@ -15,8 +15,8 @@ from daskclust.core.device.threads import in_threads, thread_count
 from daskclust.core.device.timesort import DIGIT, TICK, sort_records
 from daskclust.io.timepix.quad import on_quad
 from daskclust.io.timepix.ticks import TOT_TICK
-from daskclust.io.timepix.tpx3 import scan as table
-from daskclust.io.timepix.tpx3.scan import BEGIN, CHIP, FIRST, GROUP, LAST, REFERENCE, REST, WORDS, Ints, chunk_size
+from daskclust.io.timepix.tpx3.scan import BEGIN, CHIP, FIRST, GROUP, HITS, LAST, REFERENCE, REST, WORDS
+from daskclust.io.timepix.tpx3.state import Ints, chunk_size
 from daskclust.io.timepix.tpx3.words import TDC, TDC_BITS, kind_of, pixel_at, shortest, tdc_ticks, ticks_after
 
 # A record is all of a hit in 64 bits: time since the window began, chip, address, time over threshold. Sorting moves it
@@ -212,7 +212,7 @@ def count_part(i, data, cells, low, high, phase, found):
     """Count the hits of a cell within bounds of time; its `visit` is `count_hit`."""
     cell = cells[i]
     if cell[FIRST] >= low[i] and cell[LAST] < high[i]:
-        found[i] = cell[table.HITS]
+        found[i] = cell[HITS]
     else:
         found[i] = fold_words(data, cell, np.int64(0), (cell[REFERENCE], low[i], high[i], phase))
 

@@ -19,9 +19,11 @@ import numpy.typing as npt
 from daskclust.core.device.timesort import TICK, order_of_ticks
 from daskclust.io.files import check_file
 from daskclust.io.timepix.tpx3 import scan as table
+from daskclust.io.timepix.tpx3 import state as places
 from daskclust.io.timepix.tpx3.decode import count_hits
 from daskclust.io.timepix.tpx3.jumps import jumps_told, tell_jumps
-from daskclust.io.timepix.tpx3.scan import Ints, named_counts, new_tables, scan
+from daskclust.io.timepix.tpx3.scan import scan
+from daskclust.io.timepix.tpx3.state import Ints, named_counts, new_tables
 from daskclust.io.timepix.tpx3.words import PIXEL_RANGE, TDC_RANGE
 
 logger = logging.getLogger(__name__)
@@ -107,7 +109,7 @@ def index_file(
     if late and tell:
         logger.warning(
             "%s: %d of %d hits are later than the bound of %g ns allows; they are sorted all the same; "
-            "disorder=%g covers them",
+            "a disorder of %g ns covers them",
             path, late, index.n_hits, disorder, index.delay * TICK,
         )  # fmt: skip
     if len(index.jumps) and tell:
@@ -117,41 +119,41 @@ def index_file(
 
 @functools.lru_cache(maxsize=8)
 def _index(file: FileState, bound: int, phase: int, cell_words: int, restarts: bool) -> Index:
-    state, counts, lows, jumps = new_tables(table.STATE, phase, restarts)
+    state, counts, lows, jumps = new_tables(phase, restarts)
     chips, cells = np.zeros(256, dtype=np.int64), np.zeros((_CELLS_AT_ONCE, table.CELL), dtype=np.int64)
     data, done = file.data(), []
-    while not state[table.DONE]:
+    while not state[places.DONE]:
         scan.run(1, data, state, counts, chips, lows, jumps, cells, cell_words, bound)
-        full = int(state[table.ROWS]) - 1  # the last goes on
+        full = int(state[places.ROWS]) - 1  # the last goes on
         done.append(cells[:full].copy())
         cells[0] = cells[full]
-        state[table.ROWS] = 1
+        state[places.ROWS] = 1
         give_back(data)
-    if counts[table.CHUNKS] == 0:
+    if counts[places.CHUNKS] == 0:
         raise ValueError(
             f"{file.path} has no chunk of Timepix3 words: it begins with {bytes(data[:8])!r}, and no header (the "
             f"bytes 'TPX3', chip, mode, size) stands in its {file.size} bytes; give a raw .tpx3 file"
         )
     found = np.concatenate([*done, cells[:1]])
-    shift, delay = max(int(state[table.SHIFT]), 0), int(state[table.DELAY])
+    shift, delay = max(int(state[places.SHIFT]), 0), int(state[places.DELAY])
     return Index(
         file, found[found[:, table.WORDS] > 0], named_counts(counts), chips, shift, _base(state),
-        jumps[: counts[table.JUMPED]], delay, phase,
+        jumps[: counts[places.JUMPED]], delay, phase,
     )  # fmt: skip
 
 
 def _base(state: Ints) -> int:
     """Return what to add to all times: what global time, else TDC time, tells; never a negative time."""
-    shift, unit = int(state[table.SHIFT]), TDC_RANGE
+    shift, unit = int(state[places.SHIFT]), TDC_RANGE
     base = 0
-    if state[table.IS_ABSOLUTE]:
-        base = int(state[table.BASE])
+    if state[places.IS_ABSOLUTE]:
+        base = int(state[places.BASE])
     elif shift >= 0:
         base = shift
     else:
         unit = PIXEL_RANGE
-    least = int(state[table.LEAST]) + base
-    return base if least >= 0 or not state[table.IS_TIMED] else base + -(least // unit) * unit
+    least = int(state[places.LEAST]) + base
+    return base if least >= 0 or not state[places.IS_TIMED] else base + -(least // unit) * unit
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from daskclust.io.timepix.quad import LAYOUTS, QUAD_CHIPS, check_layout
 from daskclust.io.timepix.tpx3.decode import DTYPES, Setup, read_columns
 from daskclust.io.timepix.tpx3.index import CELL_WORDS, FileState, Index, Windows, divide, index_file
 from daskclust.io.timepix.tpx3.jumps import check_on_reset
-from daskclust.io.timepix.tpx3.scan import Ints
+from daskclust.io.timepix.tpx3.state import Ints
 
 WINDOW_HITS = 1 << 15  # measured: records of so many hits, twice, stay in a core's second-level cache
 AUTO_HITS = 2_000_000

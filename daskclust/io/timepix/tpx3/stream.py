@@ -8,21 +8,16 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.device.kernels import body, kernel
+from daskclust.core.device.kernels import kernel
 from daskclust.core.device.operations import word_at
 from daskclust.core.device.timesort import TICK
 from daskclust.io.timepix.quad import QUAD_CHIPS, check_layout
-from daskclust.io.timepix.tpx3 import scan as table
+from daskclust.io.timepix.tpx3 import state as table
 from daskclust.io.timepix.tpx3.decode import DTYPES, put_hit
 from daskclust.io.timepix.tpx3.jumps import check_on_reset, jumps_told, tell_jumps
-from daskclust.io.timepix.tpx3.scan import POS, chunk_size, is_header, next_header, take_word
+from daskclust.io.timepix.tpx3.state import POS, START, enter_chunk, take_word
 from daskclust.io.timepix.tpx3.triggers import trigger_columns
 from daskclust.io.timepix.tpx3.words import PIXEL, TDC
-
-# The state has more places: odd bytes at the end of the present chunk, whether a header is to be looked for, and what
-# BASE was when the first hit came.
-ODD, IS_LOST, START = range(table.STATE, table.STATE + 3)
-STATE = table.STATE + 3
 
 _DISORDER = round(600_000 / TICK)  # ticks: hits that are later than this one are counted
 
@@ -68,7 +63,7 @@ class WordReader:
             raise ValueError(f"trigger must be the TDC input 1 or 2, got {trigger!r}")
         self.trigger = trigger
         self._is_quad, self._gap, self._restarts = layout == "quad", int(gap), check_on_reset(on_reset)
-        self._tables = table.new_tables(STATE, 0, self._restarts)
+        self._tables = table.new_tables(0, self._restarts)
         self._state, self._counts, _, self._jumps = self._tables
         self._triggers = np.empty(0, np.float64)
         self._rest = b""
@@ -107,7 +102,7 @@ class WordReader:
             Hits that waited, as of `feed`.
         """
         hits = self._decode(b"", is_end=True)
-        self._state[ODD] = 0
+        self._state[table.BEHIND] = 0
         return hits
 
     def triggers(self, since: float) -> npt.NDArray[np.float64]:
@@ -154,59 +149,6 @@ class WordReader:
         return columns
 
 
-@body
-def enter_next(data, state, counts, is_end):
-    """Go on to the words of the next chunk; return whether that needs bytes that are not there yet."""
-    size = np.int64(len(data))
-    odd = min(state[ODD], size - state[POS])
-    counts[table.TRUNCATED] += odd
-    state[POS] += odd
-    state[ODD] -= odd
-    place = state[POS]
-    waits = False
-    if size - place < 8:
-        waits = True
-        if is_end:
-            counts[table.TRUNCATED] += size - place
-            state[POS] = size
-    elif state[IS_LOST] == 1:
-        waits = seek_header(data, state, counts, is_end)
-    elif is_header(data, place):
-        claimed = chunk_size(data, place)
-        state[table.AT_CHIP] = np.int64(data[place + 4])
-        state[table.LEFT] = claimed - claimed % 8
-        state[ODD] = claimed % 8
-        state[POS] = place + 8
-        counts[table.CHUNKS] += 1
-        counts[table.CUT] += np.int64(claimed % 8 != 0)
-    else:
-        state[IS_LOST] = 1
-        counts[table.CUT] += np.int64(counts[table.CHUNKS] > 0)
-    return waits
-
-
-@body
-def seek_header(data, state, counts, is_end):
-    """Skip to a header at whose chunk's end is another; return whether that needs bytes that are not there yet."""
-    size = np.int64(len(data))
-    place = state[POS]
-    waits = not is_end
-    if is_end:
-        place = next_header(data, place, place)
-    else:
-        found = False
-        while place + 8 <= size and not found:
-            end = place + 8 + chunk_size(data, place)
-            waits = end + 4 > size
-            found = is_header(data, place) and (waits or is_header(data, end))
-            place += np.int64(not found)
-        waits = waits or not found
-    counts[table.SKIPPED] += place - state[POS]
-    state[POS] = place
-    state[IS_LOST] = np.int64(waits)
-    return waits
-
-
 @kernel
 def decode_stream(i, data, state, counts, lows, jumps, bound, is_end, is_quad, gap, hits, triggers, found):
     """Decode all words that are complete; POS is where the next bytes go on."""
@@ -238,6 +180,6 @@ def decode_stream(i, data, state, counts, lows, jumps, bound, is_end, is_quad, g
                 state[POS] = size
                 state[table.LEFT] = 0
         else:
-            waits = enter_next(data, state, counts, is_end)
+            waits = enter_chunk(data, state, counts, is_end, True)
     found[0] = n
     found[1] = m

@@ -18,8 +18,8 @@ from laws.systems import ALONE, FILES, SYSTEMS, Around, Delays, assert_same_outp
 from daskclust import io
 from daskclust.core.run import graph
 
-RUNS = in_long_lane(100, otherwise=20)
-IN_PROCESSES = (0, 10)  # of the runs: starting these takes most of the time
+RUNS = in_long_lane(100, otherwise=10)
+IN_PROCESSES = (0, 5)  # of the runs: starting these takes most of the time
 QUICK = (1,)
 PLAIN = {"dashboard_address": "127.0.0.1:0", "memory_limit": 0}
 

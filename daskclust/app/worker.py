@@ -1,0 +1,191 @@
+"""Work beside the page: of many wishes the newest, in a thread; what takes long in a process, which can be ended.
+
+There is one thread for all explorers of the process: each step is parallel in itself. Kernels that run in a thread
+cannot be ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import IO, Any
+
+from daskclust.core.device.machine_code.compiling import Compiling, listening
+
+Show = Callable[[], None]
+Later = Callable[[Show], Any]
+
+LONG = 2.0  # seconds; work of which more is expected is done in a process
+_PATIENCE = 2.0  # seconds; a page that was closed shows nothing any more
+# by name, not by `multiprocessing`, which would run the user's script again
+_BEGIN = """
+import pickle, sys
+sys.path[:] = pickle.load(sys.stdin.buffer)
+from daskclust.app.worker import main
+main()
+"""
+
+_log = logging.getLogger(__name__)
+
+
+class Latest:
+    """Runs the newest of many wishes: `begin` takes down what is wanted now, and returns the steps that do it.
+
+    Each step runs in the other thread and yields what shows its result; `later` calls that, `fail` with an exception of
+    a step, and `rest` when nothing more is wanted, in the thread of the widgets (None: all at once in this thread).
+    """
+
+    def __init__(
+        self, begin: Callable[[], Iterator[Show]], fail: Callable[[Exception], None], rest: Show, later: Later | None
+    ) -> None:
+        self._begin, self._fail, self._rest, self._later = begin, fail, rest, later
+        self._wanted = 0
+        self.is_busy = False
+        self.runs = 0
+
+    def ask(self) -> None:
+        """Let what is wanted now be done: at once, or when the present step has ended."""
+        self._wanted += 1
+        if not self.is_busy:
+            self._start()
+
+    def _start(self) -> None:
+        self.is_busy = True
+        self.runs += 1
+        steps = self._begin()
+        if self._later is None:
+            self._run(steps, self._wanted, lambda show: show())
+        else:
+            _thread().submit(self._run, steps, self._wanted, self._later)
+
+    def _run(self, steps: Iterator[Show], mine: int, later: Later) -> None:
+        try:
+            for show in steps:
+                shown = threading.Event()
+                later(show)
+                later(shown.set)
+                shown.wait(_PATIENCE)  # what comes next would take time from what is seen first
+                if self._wanted != mine:
+                    break  # what is left would be of yesterday
+        except Exception as error:
+            if not isinstance(error, ValueError | TypeError | MemoryError | OverflowError):
+                _log.exception("a step of the explorer failed")  # a fault of ours; the explorer goes on
+            later(functools.partial(self._fail, error))
+        later(functools.partial(self._done, mine))
+
+    def _done(self, mine: int) -> None:
+        self.is_busy = False
+        if self._wanted != mine:
+            self._start()
+        else:
+            self._rest()
+
+
+def later_in(document: Any) -> Later | None:
+    """Return what calls a function soon in the thread of a served document, or a notebook; None where there is none."""
+    if document is not None and getattr(document, "session_context", None) is not None:
+        later: Later = document.add_next_tick_callback
+        return later
+    try:
+        return asyncio.get_running_loop().call_soon_threadsafe
+    except RuntimeError:
+        return None
+
+
+@functools.cache
+def _thread() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="daskclust-explore")
+
+
+class Worker:
+    """A process that computes functions of the data `ds`, one after the other, and ends with the program that began it.
+
+    It begins when it is first needed, and gets the data once.
+    """
+
+    def __init__(self, ds: Any) -> None:
+        self._ds = ds
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def call(self, function: Callable[..., Any], *arguments: Any, compiles: Callable[[Compiling], None]) -> Any:
+        """Return ``function(ds, *arguments)``; it must be the function of a module.
+
+        `compiles` is told of kernels that are compiled there. Called in any thread. Raises MemoryError where the
+        process has ended, with `stop` too.
+        """
+        process = self._process = self._process or self._begin()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            _send((function, arguments), process.stdin)
+            while isinstance(answer := pickle.load(process.stdout), Compiling):
+                compiles(answer)
+        except (OSError, EOFError, pickle.UnpicklingError, ValueError):
+            if self._process is process:
+                self.stop()
+            words = f"the process that computes has ended with code {process.poll()}; there may be too little memory"
+            raise MemoryError(words) from None
+        if isinstance(answer, Exception):
+            raise answer
+        return answer[0]
+
+    def stop(self) -> None:
+        """End the process, in the middle of its work; another one begins when it is needed."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                assert pipe is not None
+                with suppress(OSError):  # what was to be sent
+                    pipe.close()
+
+    def _begin(self) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen([sys.executable, "-c", _BEGIN], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._process = process
+        assert process.stdin is not None
+        with suppress(OSError):  # told by whoever reads
+            _send(sys.path, process.stdin)
+            _send(self._ds, process.stdin)
+        return process
+
+
+def _send(what: Any, to: IO[bytes]) -> None:
+    pickle.dump(what, to, protocol=5)
+    to.flush()
+
+
+def main() -> None:
+    """Compute what is asked for at the standard input, and end with it."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what is printed is no answer
+    asked: SimpleQueue[Any] = SimpleQueue()
+    ds = pickle.load(sys.stdin.buffer)
+    threading.Thread(target=_listen, args=(asked,), daemon=True).start()
+    with listening(lambda told: _send(told, answers)):
+        while True:
+            function, arguments = asked.get()
+            try:
+                answer: Any = (function(ds, *arguments),)
+            except Exception as error:
+                answer = error
+            _send(answer, answers)
+
+
+def _listen(asked: SimpleQueue[Any]) -> None:
+    """Take what is asked for; end at once, in the middle of work too, where nobody asks any more."""
+    try:
+        while True:
+            asked.put(pickle.load(sys.stdin.buffer))
+    finally:
+        os._exit(0)

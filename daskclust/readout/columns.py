@@ -1,0 +1,84 @@
+"""Columns of hits in memory, by name: checked, joined, and parts of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from daskclust.core.data.columns import column, for_kernels, groups, integers, native, times
+from daskclust.core.data.inputs import columns_of
+from daskclust.core.data.units import HITS
+
+Columns = dict[str, NDArray[Any]]
+
+_KINDS = {"x": integers, "y": integers, "chip": groups, "toa": times, "tot": native, "energy": native, "tof": native}
+
+
+def count_hits(item: Any) -> int:
+    """Return about how many hits an item of a stream has."""
+    if isinstance(item, bytes | bytearray | memoryview):
+        return len(item) // 8
+    if hasattr(item, "sizes"):
+        return max(item.sizes.values(), default=0)
+    return len(item["toa"] if isinstance(item, dict) else item)
+
+
+def named(item: Any) -> Any:
+    """Return the columns of hits in a table or mapping, of those that a stream knows."""
+    return columns_of(item, ("x", "y", "toa"), ("chip", "tot", "energy", "tof"))
+
+
+def checked(item: Any) -> Columns:
+    """Return the columns of hits in the types of kernels, if all times are finite."""
+    columns = {name: for_kernels(name, column(name, values, _KINDS[name])) for name, values in named(item).items()}
+    with np.errstate(invalid="ignore", over="ignore"):
+        total = columns["toa"].sum()  # finite where all are, mostly: one quick pass
+    if not np.isfinite(total):
+        bad = np.flatnonzero(~np.isfinite(columns["toa"]))
+        if len(bad):
+            raise ValueError(f"toa must be finite, got {columns['toa'][bad[0]]} in hit {bad[0]} of an item")
+    return columns
+
+
+def concatenated(parts: list[Columns | None]) -> Columns | None:
+    """Return the hits of all parts, with the columns of the first."""
+    given = [part for part in parts if part is not None]
+    if len(given) < 2:
+        return given[0] if given else None
+    for part in given[1:]:
+        if part.keys() != given[0].keys():
+            raise ValueError(
+                f"hits with the columns {sorted(part)} follow hits with {sorted(given[0])}; give all the same"
+            )
+    full = [part for part in given if len(part["toa"])] or given[:1]
+    if len(full) == 1:
+        return full[0]
+    return {name: np.concatenate([part[name] for part in full]) for name in given[0]}
+
+
+def part_of(hits: Columns, places: Any) -> Columns:
+    """Return some hits, by a slice, places or a mask."""
+    return {name: values[places] for name, values in hits.items()}
+
+
+def without_places(hits: Columns, places: NDArray[np.int64]) -> Columns:
+    """Return the hits at all other places; those before the first of them, which are most, are not looked at."""
+    first = int(places[0]) if len(places) else len(hits["toa"])
+    goes = np.ones(len(hits["toa"]) - first, np.bool_)
+    goes[places - first] = False
+    return {name: np.concatenate([values[:first], values[first:][goes]]) for name, values in hits.items()}
+
+
+def first_place(labels: NDArray[np.int64], cluster: int) -> int:
+    """Return the place of a cluster's first hit, the number of hits where there is none."""
+    place = int(np.argmax(labels == cluster))
+    return place if labels[place] == cluster else len(labels)
+
+
+def dataset_of(hits: Columns) -> xr.Dataset:
+    """Return hits as a Dataset, whose variables have the units of Timepix hits."""
+    variables = {name: ("hit", values, {"units": HITS[name]}) for name, values in hits.items()}
+    return xr.Dataset(variables, attrs={"field": "timepix"})

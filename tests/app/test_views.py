@@ -1,0 +1,482 @@
+"""The explorer's widgets and views, without a browser: what is done to them is done to the state, and seen."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from cases.explorer import DATA, glyphs, made, view
+from hypothesis import given
+from hypothesis import strategies as st
+
+import daskclust.app
+from daskclust import datasets
+from daskclust.app import raster
+from daskclust.app.code import code
+from daskclust.app.layout import Explorer
+from daskclust.app.look import LIGHT, parts
+from daskclust.app.parameters import Parameter
+from daskclust.app.selection import Branches, ChosenBox, Lasso
+from daskclust.app.slices import Layers, TimeWindows
+from daskclust.app.state import Request, State
+from daskclust.app.systems import Hierarchy
+from daskclust.app.views.decision import DecisionPlot
+from daskclust.app.views.dendrogram import Dendrogram
+from daskclust.app.views.histogram import Histogram
+from daskclust.app.views.picture import Picture
+from daskclust.app.views.table import TableView
+from daskclust.app.widgets import Player
+from daskclust.core import hierarchy as tree
+from daskclust.core.device.machine_code import compiling
+from daskclust.core.merge.labels import same_partition
+from daskclust.plot._look import COLORS
+
+MANY = {"clue": lambda: datasets.calorimeter(3, 4000, rng=0)}
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_every_system_is_shown(name: str) -> None:
+    explorer = daskclust.app.explore((DATA | MANY)[name](), name)
+    outcome = explorer.state.present
+    assert f"{outcome.n_clusters:,} clusters" in explorer.head.object
+    assert len(view(explorer, TableView).panel.value) == outcome.n_clusters
+    assert glyphs(explorer, Histogram)[0]["top"].sum() == outcome.n_clusters
+    pixels, marks, _ = glyphs(explorer, Picture)
+    drawn = np.asarray(pixels["image"][0])
+    if len(outcome.label) > 8000:
+        assert np.count_nonzero(drawn) > 100
+    else:
+        assert not drawn.any()
+        part, slices = explorer._slice, explorer.state.slices
+        shown = outcome.label if part is None else outcome.label[slices.inside(part, outcome.columns)]
+        np.testing.assert_array_equal(np.sort(marks["color"]), np.sort(raster.kinds(shown)))
+    assert any(isinstance(each, DecisionPlot) for each in explorer.views) == (name == "clue")
+
+
+def test_sliders_lines_and_numbers_are_one() -> None:
+    explorer = daskclust.app.explore(MANY["clue"]())
+    control, decision = explorer.controls["rhoc"], view(explorer, DecisionPlot)
+    before = explorer.state.present.n_clusters
+    control.slider.value = np.log10(20.0)
+    assert explorer.state.values["rhoc"] == 20.0
+    assert control.number.value == 20.0
+    assert decision.thresholds.place("rhoc") == pytest.approx(np.log10(20.0))
+    assert explorer.state.present.n_clusters != before
+    decision.thresholds.lines["rhoc"].location = np.log10(5.0)
+    assert explorer.state.values["rhoc"] == 5.0
+    assert control.number.value == 5.0
+    control.number.value = 7.25
+    assert explorer.state.values["rhoc"] == 7.25
+    assert decision.thresholds.place("rhoc") == pytest.approx(np.log10(7.25))
+    stars = glyphs(explorer, DecisionPlot)[1]
+    assert len(stars["x"]) == explorer.state.present.n_clusters
+    assert stars["x"].min() >= np.log10(7.25)
+
+
+def test_chosen_points_are_in_all_views() -> None:
+    explorer = daskclust.app.explore(DATA["events"]())
+    state = explorer.state
+    explorer.show_slice(None)
+    explorer.choose(ChosenBox(("x", "y"), (0.0, 100.0), (0.0, 255.0)))
+    inside = state.ds["x"].values <= 100
+    np.testing.assert_array_equal(state.mask, inside)
+    marks = glyphs(explorer, Picture)[1]
+    assert np.count_nonzero(marks["alpha"] == 1.0) == inside.sum()
+    table = view(explorer, TableView).panel
+    assert table.value["selected"].sum() == inside.sum()
+    assert glyphs(explorer, Histogram)[1]["top"].sum() == len(table.value) < state.present.n_clusters
+    # a click on the first row, then none
+    first = table.value.index[0]
+    table.selection = [0]
+    np.testing.assert_array_equal(state.mask, state.present.label == first)
+    assert int(np.count_nonzero(state.mask)) == int(table.value["size"].iloc[0])
+    explorer.choose(None)
+    assert "selected" not in table.value
+    assert np.all(glyphs(explorer, Picture)[1]["alpha"] == 1.0)
+
+
+def test_another_system_axes_and_layer() -> None:
+    ds = datasets.seed_spreader(1500, 2, n_clusters=4.0, rng=0)[["x", "y"]]
+    explorer = daskclust.app.explore(ds)
+    explorer.show_system("dbscan")
+    assert explorer.state.present.request.system.name == "dbscan"
+    assert list(explorer.controls) == ["eps", "min_samples"]
+    explorer.draw(("y", "x"))
+    np.testing.assert_array_equal(np.sort(glyphs(explorer, Picture)[1]["x"]), np.sort(ds["y"].values))
+    layered = daskclust.app.explore(MANY["clue"]())
+    layered.show_slice(1)
+    assert len(glyphs(layered, Picture)[1]["x"]) == 4000
+
+
+def test_tables_as_files() -> None:
+    explorer = daskclust.app.explore(MANY["clue"]())
+    table = explorer.state.present.table.to_dataframe()
+    pd.testing.assert_frame_equal(
+        pd.read_parquet(io.BytesIO(explorer.exporting.table("parquet"))), table, check_index_type=False
+    )
+    text = io.StringIO(explorer.exporting.table("csv").decode())
+    np.testing.assert_array_equal(pd.read_csv(text)["size"], table["size"])
+    explorer.exporting.tell_lines()
+    assert "ds.clust.clue(dc=" in explorer.exporting.lines.value
+
+
+def test_pixels_have_colours_of_clusters_and_noise() -> None:
+    x = np.array([0.1, 0.1, 0.9])
+    kind = raster.kinds(np.array([10, 10, -1]))
+    cells = raster.RasterCells.of((x, x), ((0.0, 1.0), (0.0, 1.0)), (2, 2))
+    picture = raster.paint(cells, kind, None)
+    assert picture.shape == (2, 2, 4)
+    color = np.array([int(COLORS[1][k : k + 2], 16) for k in (1, 3, 5)])
+    np.testing.assert_array_equal(picture[0, 0, :3], np.floor(255.5 + (color - 255) * 0.875))  # of two points
+    grey = np.array(parts(LIGHT.noise))
+    np.testing.assert_array_equal(picture[1, 1, :3], np.floor(255.5 + (grey - 255) * 0.75))  # of one
+    assert picture[0, 1, 3] == picture[1, 0, 3] == 0
+    chosen = raster.paint(cells, kind, np.array([False, False, True]))
+    assert chosen[0, 0, 0] == chosen[0, 0, 1] > 220
+
+
+def test_points_of_pixels_are_those_of_numpy() -> None:
+    x, y = np.random.default_rng(0).normal(size=(2, 20_000))
+    ranges, size = ((-1.0, 2.0), (-0.5, 1.0)), (40, 30)
+    expected = np.histogram2d(y, x, bins=size[::-1], range=ranges[::-1])[0]
+    np.testing.assert_array_equal(raster.count((x, y), ranges, size), expected)
+    inside = (x >= -1) & (x <= 2) & (y >= -0.5) & (y <= 1)
+    cells = raster.RasterCells.of((x[inside], y[inside]), ranges, size)
+    counts = np.zeros(expected.size)
+    counts[cells.there] = cells.of_kinds(raster.kinds(np.arange(inside.sum()) % 12 - 1)).sum(axis=1)
+    np.testing.assert_array_equal(counts, expected.ravel())
+
+
+def test_pixels_of_a_detector_are_pixels_of_the_picture() -> None:
+    x = np.repeat(np.arange(100, dtype=np.uint16), 100)
+    hits = {"x": x, "y": np.tile(x[::100], 100), "toa": np.arange(10_000.0), "tot": np.full(10_000, 25.0)}
+    explorer = daskclust.app.explore(xr.Dataset({name: ("hit", values) for name, values in hits.items()}))
+    explorer.show_slice(None)
+    pixels = glyphs(explorer, Picture)[0]
+    image = np.asarray(pixels["image"][0])
+    assert image.shape == (int(pixels["dh"][0]), int(pixels["dw"][0]))
+    assert np.count_nonzero(image) == 10_000
+
+
+def test_what_is_chosen_in_a_slice_is_of_the_slice() -> None:
+    explorer = daskclust.app.explore(MANY["clue"]())
+    state = explorer.state
+    explorer.show_slice(1)
+    explorer._on_picture(ChosenBox(("x", "y"), (-1e9, 1e9), (-1e9, 1e9)))
+    np.testing.assert_array_equal(state.mask, state.ds["layer"].values == 1)
+    np.testing.assert_array_equal(made(state)["inside"], state.mask)
+
+
+def test_compiling_is_told_beside_the_time_of_a_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    explorer = daskclust.app.explore(MANY["clue"]())
+    words: list[str] = []
+    compute = Request.outcome
+
+    def compiled_and_computed(request: Request) -> Any:
+        with compiling.expecting(16):
+            for is_busy, seconds in ((True, 0.0), (False, 1e4)):
+                compiling.heard("a worker", compiling.Compiling(6, 16, is_busy=is_busy, kernels=6, seconds=seconds))
+                words.append(explorer.head.object)
+        return compute(request)
+
+    monkeypatch.setattr(Request, "outcome", compiled_and_computed)
+    monkeypatch.setattr(compiling, "seconds_of", {compiling.HERE: 0.0})
+    explorer.controls["rhoc"].slider.value = np.log10(20.0)
+    assert "compiling kernels for this machine, once: 6 of about 16 …" in words[0]
+    assert "working …" in words[1]
+    assert "0 ms · compiling 10000.0 s, once" in explorer.head.object
+    assert not compiling.listeners
+
+
+# --------------------------------------------------------------------------------- slices, short numbers, hidden pixels
+
+
+@given(st.lists(st.floats(0, 1e12), min_size=1, max_size=30), st.data())
+def test_each_time_is_in_the_window_of_its_position_only(times: list[float], data: st.DataObject) -> None:
+    toa = np.array(times)
+    windows = TimeWindows(toa, "ns")
+    length = data.draw(st.sampled_from(list(windows.lengths.values())))
+    place = windows.position(times[0], length)
+    assert 0 <= place < windows.count(length)
+    for other in {place - 1, place, place + 1} & set(range(windows.count(length))):
+        part = windows.at(other, length)
+        assert windows.inside(part, {"toa": toa[:1]})[0] == (other == place)
+        np.testing.assert_array_equal(
+            windows.range(part, {"toa": toa}).mask({"toa": toa}), windows.inside(part, {"toa": toa})
+        )
+    part = windows.at(place, length)
+    assert windows.of_key(windows.key(part)) == part
+    assert windows.at(0, length)[0] <= toa.min()
+    assert windows.at(windows.count(length) - 1, length)[1] > toa.max()
+
+
+@pytest.mark.parametrize(
+    ("high", "unit", "part", "words"),
+    [
+        (5e7, "ns", (12.4e6, 13.1e6), "12.40 - 13.10 ms"),
+        (5e7, "ns", (0.0, 2e4), "0.000 - 0.020 ms"),
+        (3e9, "ns", (1e9, 2e9), "1.0 - 2.0 s"),
+        (900.0, "ns", (100.0, 200.0), "100 - 200 ns"),
+        (90.0, "", (10.0, 20.0), "10 - 20"),
+    ],
+)
+def test_windows_are_called_by_their_times(high: float, unit: str, part: tuple[float, float], words: str) -> None:
+    assert TimeWindows(np.array([0.0, high]), unit).words(part) == words
+
+
+def test_layers_need_not_follow_each_other() -> None:
+    layers = Layers(np.array([7, 3, 3, 40]))
+    assert [layers.at(k, 1.0) for k in range(layers.count(1.0))] == [3, 7, 40]
+    assert layers.position(40.0, 1.0) == 2
+    assert layers.words(40) == "layer 40"
+    assert layers.of_key(layers.key(40)) == 40
+    with pytest.raises(ValueError, match="slice must be a layer, got '4'"):
+        layers.of_key("4")
+
+
+def test_slices_are_stepped_and_played_around() -> None:
+    chosen: list[Any] = []
+    busy = [False]
+    player = Player(Layers(np.arange(3)), None, chosen.append, lambda: busy[0], 240)
+    player._length.value = 1.0
+    for _ in range(3):
+        player._tick()
+    assert chosen == [0, 1, 2, 0]
+    busy[0] = True  # the last picture is not there yet
+    player._tick()
+    assert chosen[-1] == 0
+    player.go_to(2.0)
+    player._length.value = 0.0
+    assert chosen[-2:] == [2, None]
+
+
+def test_a_window_of_another_length_begins_where_the_last_one_did() -> None:
+    explorer = daskclust.app.explore(DATA["events"]())
+    player = explorer.player
+    short, *_, long = player._slices.lengths.values()
+    player._length.value = short
+    player._place.value = player._place.end
+    begin = player.part[0]
+    player._length.value = long
+    assert player.part[0] <= begin < player.part[1]
+    assert explorer._slice == player.part
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+@given(low=st.floats(1e-6, 1e6), ratio=st.floats(1.01, 1e6), place=st.floats(0, 1))
+def test_short_numbers_tell_each_step_from_the_next(scale: Any, low: float, ratio: float, place: float) -> None:
+    parameter = Parameter("p", scale, low, low, low * ratio)
+    steps = np.geomspace(low, low * ratio, 201) if scale == "log" else np.linspace(low, low * ratio, 201)
+    one, two = steps[int(place * 199) : int(place * 199) + 2]
+    assert parameter.short(one) < parameter.short(two)
+    assert abs(parameter.short(one) - one) <= 0.51 * parameter.digit(one)
+    assert parameter.digit(one) <= 1.01 * (two - one)
+
+
+def noisy() -> tuple[xr.Dataset, np.ndarray]:
+    """Return hits, and which are of a pixel with 300 of them."""
+    ds = datasets.timepix(2_000, rng=0)
+    is_noisy = np.arange(2_000) % 7 == 0
+    x, y = ds["x"].values.copy(), ds["y"].values.copy()
+    x[is_noisy], y[is_noisy] = 100, 100
+    is_noisy |= (x == 100) & (y == 100)
+    return ds.assign(x=("hit", x), y=("hit", y)), is_noisy
+
+
+def test_hits_of_noisy_pixels_are_in_no_cluster_and_no_picture() -> None:
+    ds, is_noisy = noisy()
+    explorer = daskclust.app.explore(ds)
+    state = explorer.state
+    assert state.present.hidden is None
+    assert "isel" not in code(state)
+    explorer.show_slice(None)
+    explorer.choose(ChosenBox(("x", "y"), (0.0, 200.0), (0.0, 200.0)))
+    explorer.change("max_pixel_hits", 50.0)
+    assert state.mask is None  # points were chosen among others
+    np.testing.assert_array_equal(state.present.hidden, is_noisy)
+    wanted = ds.isel(hit=~is_noisy).clust.events(dt_max=200.0)
+    np.testing.assert_array_equal(state.present.label[~is_noisy], wanted["label"])
+    assert (state.present.label[is_noisy] == -1).all()
+    count = int((~is_noisy).sum())
+    assert f"{count:,} points · 0.0% noise · {2_000 - count} hits of noisy pixels hidden" in explorer.head.object
+    assert len(glyphs(explorer, Picture)[1]["x"]) == count
+    explorer.choose(ChosenBox(("x", "y"), (0.0, 200.0), (0.0, 200.0)))
+    names = made(state)
+    np.testing.assert_array_equal(names["result"]["label"], wanted["label"])
+    xr.testing.assert_equal(names["table"], state.present.table)
+    assert names["inside"].sum() == state.mask.sum()
+    explorer.change("max_pixel_hits", 5_000.0)
+    assert state.present.hidden is None
+
+
+def test_clicks_choose_a_cluster_and_light_its_row() -> None:
+    explorer = daskclust.app.explore(DATA["clue"]())
+    state, picture, table = explorer.state, view(explorer, Picture), view(explorer, TableView).panel
+    number = int(state.present.label.max())
+    first = int(np.flatnonzero(state.present.label == number)[0])
+    whole = picture.canvas.ranges
+    picture._on_click(*(float(state.ds[name].values[first]) for name in state.system.axes))
+    np.testing.assert_array_equal(state.mask, state.present.label == number)
+    assert table.value.index[table.selection].tolist() == [number]
+    assert len(table.value) == state.present.n_clusters
+    assert table.page == table.selection[0] // table.initial_page_size + 1
+    assert picture.canvas.ranges == whole
+    # with other parameters, the table has the clusters that have these points now
+    explorer.change("rhoc", 1.1 * state.values["rhoc"])
+    assert len(table.value) < state.present.n_clusters
+    picture._on_click(1e9, 1e9)
+    assert state.mask is None
+    assert table.selection == []
+    # a row zooms to its cluster, and to the layer in which it is
+    explorer.player._length.value = 1.0
+    number = int(state.present.label[state.ds["layer"].values == 2].max())
+    table.selection = [table.value.index.get_loc(number)]
+    assert explorer._slice == 2
+    (left, right), (low, high) = picture.canvas.ranges
+    x, y = (state.ds[name].values[state.present.label == number] for name in state.system.axes)
+    assert left < x.min() <= x.max() < right < whole[0][1] + left - whole[0][0]
+    assert low < y.min() <= y.max() < high
+    table.selection = []
+    assert state.mask is None
+
+
+# ---------------------------------------------------------------------------------------------------------- hierarchies
+
+
+@pytest.fixture
+def cells() -> Explorer:
+    return daskclust.app.explore(datasets.cytometry(400, rng=0))
+
+
+def linkage(cells: Explorer) -> Any:
+    assert isinstance(cells.state.present.ground, Hierarchy)
+    return cells.state.present.ground.linkage
+
+
+def test_branches_have_the_colours_of_their_clusters(cells: Explorer) -> None:
+    data, outcome = glyphs(cells, Dendrogram)[0], cells.state.present
+    clusters = outcome.n_clusters
+    assert set(data["color"]) <= {*range(min(clusters, len(COLORS))), len(COLORS), len(COLORS) + 1}
+    assert set(range(clusters)) <= set(data["color"])
+    # all merges of several clusters, and no others, are above the cut
+    top = tree.condense(linkage(cells), 30, outcome.request.values["min_size"])
+    bars = (data["y0"] == data["y1"]) & (data["x0"] != data["x1"])
+    assert np.count_nonzero(bars) == len(top.linkage)
+    assert np.count_nonzero(bars & (data["color"] == len(COLORS) + 1)) == clusters - 1
+    sizes = [
+        int(words.replace(",", ""))
+        for words in view(cells, Dendrogram).canvas.figure.xaxis[0].major_label_overrides.values()
+    ]
+    assert sorted(sizes) == sorted(top.sizes[: len(top.linkage) + 1].tolist())
+
+
+def test_a_line_that_is_dragged_is_a_cut_by_height(cells: Explorer) -> None:
+    state, line = cells.state, view(cells, Dendrogram).thresholds
+    kept = linkage(cells)
+    assert state.values["cut"] == "number"
+    assert cells.controls["n_clusters"].panel.visible
+    assert not cells.controls["height"].panel.visible
+    # where the line is, a cut by height has as many clusters
+    n_clusters, place = state.present.n_clusters, line.place("height")
+    line.lines["height"].location = place * 1.0001
+    assert state.values["cut"] == "height"
+    assert state.present.n_clusters == n_clusters
+    assert not cells.controls["n_clusters"].panel.visible
+    assert cells.controls["height"].number.value == state.values["height"]
+    line.lines["height"].location = 1.5 * place
+    assert state.present.n_clusters < n_clusters
+    assert linkage(cells) is kept
+    wanted = tree.cut(kept, height=state.values["height"], min_size=state.values["min_size"])
+    np.testing.assert_array_equal(state.present.label, wanted)
+    # a slider moves the line, and the other cut begins where this one is
+    cells.change("height", 0.7 * place)
+    assert line.place("height") == pytest.approx(0.7 * place)
+    found = state.present.n_clusters
+    cells.change("cut", "number")
+    assert state.values["n_clusters"] == found
+    assert same_partition(state.present.label, tree.cut(kept, n_clusters=found, min_size=state.values["min_size"]))
+
+
+def test_a_box_and_a_lasso_choose_branches(cells: Explorer) -> None:
+    state, dendrogram = cells.state, view(cells, Dendrogram)
+    leaves = dendrogram._leaves
+    for selection in (
+        ChosenBox(("x0", "y0"), (-0.5, 2.5), (0.0, 1.0)),
+        Lasso(("x0", "y0"), ((0.0, 0.0), (2.2, 1.0), (1.0, 5.0))),
+    ):
+        dendrogram.choose(selection)
+        assert state.chosen.selection == Branches(tuple(leaves[:3].tolist()))
+        members = np.concatenate([tree.members(linkage(cells), node) for node in leaves[:3]])
+        np.testing.assert_array_equal(np.flatnonzero(state.mask), np.sort(members))
+    # other views show them, and the dendrogram the branches to them
+    marks = glyphs(cells, Picture)[1]
+    assert np.count_nonzero(marks["alpha"] == 1.0) == len(members)
+    data = glyphs(cells, Dendrogram)[0]
+    legs = (data["x0"] == data["x1"]) & (data["y0"] == 0)
+    assert set(data["x0"][legs & (data["alpha"] == 1.0)]) == {0.0, 1.0, 2.0}
+    np.testing.assert_array_equal(made(state)["inside"], state.mask)
+    # another hierarchy: the branches are those of the one in which they were chosen
+    before = state.mask
+    state.set(distance="full")
+    state.update()
+    again = made(state)
+    assert "before" in again
+    np.testing.assert_array_equal(again["inside"], before)
+    np.testing.assert_array_equal(again["result"]["label"], state.present.label)
+
+
+@pytest.mark.parametrize("form", ["named", "plain", "apriori", "flat", "transposed"])
+def test_every_form_of_cells(form: str) -> None:
+    ds = datasets.apriori_gaussians(4, 40, channels=3, rng=1)
+    if form == "plain":
+        ds = xr.Dataset({"X": (("cell", "axis"), ds["X"].values)})
+    elif form == "named":
+        ds = ds.drop_vars("apriori")
+    elif form == "flat":
+        ds = xr.Dataset({name: ("cell", ds["X"].values[:, k]) for k, name in enumerate("xy")})
+    elif form == "transposed":
+        ds = ds.transpose("channel", "cell")
+    state = State(ds, "hca", n_clusters=3)
+    outcome = state.update()
+    assert outcome.n_clusters == 3
+    x, y = state.system.axes
+    state.select(ChosenBox((x, y), (-1.0, 2.0), (-1.0, 2.0)))
+    names = made(state)
+    np.testing.assert_array_equal(names["result"]["label"], outcome.label)
+    np.testing.assert_array_equal(names["inside"], state.mask)
+    xr.testing.assert_equal(names["table"], outcome.table)
+
+
+def test_a_cell_far_away_that_is_left_out_is_within_the_axes() -> None:
+    ds = datasets.cytometry(200, rng=0)
+    X = ds["X"].values.copy()
+    X[0] += 1e4
+    cells = daskclust.app.explore(ds.assign(X=(ds["X"].dims, X)), min_size=5, n_clusters=1)
+    dendrogram = view(cells, Dendrogram)
+    highest, top = linkage(cells)[-1, 2], dendrogram.canvas.figure.y_range.end
+    assert top > highest
+    assert top > dendrogram.thresholds.place("height")  # the cut can be dragged
+    assert glyphs(cells, Dendrogram)[0]["y1"].max() == highest
+
+
+def test_channels_of_one_name() -> None:
+    ds = datasets.cytometry(50, rng=0).isel(channel=[0, 1, 1])
+    with pytest.raises(ValueError, match=r"names of channels must differ, got .*; rename some of them"):
+        State(ds, "hca")
+
+
+def test_branches_of_data_that_hold_another_hierarchy() -> None:
+    """Lines make the hierarchy that branches were chosen in, not the one that came with the data."""
+    data = datasets.cytometry(400, rng=0)
+    state = State(data.clust.hca(rule="euclid"), "hca")
+    ground = state.update().ground
+    assert isinstance(ground, Hierarchy)
+    state.select(Branches((len(ground.linkage) + 400 - 3,)))
+    chosen = state.mask
+    state.set(n_clusters=7, rule="mahal0")
+    state.update()
+    np.testing.assert_array_equal(made(state)["inside"], chosen)
