@@ -24,9 +24,7 @@ from daskclust.io.timepix.tpx3.state import (
     POS,
     ROWS,
     TOP,
-    chunk_size,
     enter_chunk,
-    is_header,
     note_order,
     take_word,
 )
@@ -68,15 +66,6 @@ def open_cell(state, cells, place, left):
     cells[row, FIRST] = np.int64(1) << np.int64(62)
     cells[row, LAST] = -(np.int64(1) << np.int64(62))
     cells[row, HAS_TIME] = state[IS_TIMED]
-
-
-@body
-def enter_in_cells(data, state, counts, cells):
-    """Go on to the next chunk; in a new cell, unless its header is right here and its words are those it claims."""
-    place = state[POS]
-    state[DONE] = np.int64(enter_chunk(data, state, counts, True, False))
-    if state[POS] != place + 8 or not is_header(data, place) or state[LEFT] != chunk_size(data, place):
-        open_cell(state, cells, state[POS], state[LEFT])
 
 
 @body
@@ -153,7 +142,11 @@ def scan(i, data, state, counts, chips, lows, jumps, cells, cell_words, bound):
         open_cell(state, cells, state[POS], state[LEFT])
     while state[DONE] == 0 and state[ROWS] < room:
         if state[LEFT] == 0:
-            enter_in_cells(data, state, counts, cells)
+            waits, follows = enter_chunk(data, state, counts, True, False)
+            if waits:
+                state[DONE] = 1
+            elif not follows:
+                open_cell(state, cells, state[POS], state[LEFT])
         while state[LEFT] > 0 and state[ROWS] < room:
             row = state[ROWS] - 1
             free = cell_words - cells[row, WORDS]

@@ -152,17 +152,19 @@ def seek_header(data, state, counts, is_end):
 
 @body
 def enter_chunk(data, state, counts, is_end, believes):
-    """Go on to the words of the next chunk, and count what is none; return whether it needs bytes that are not there.
+    """Go on to the words of the next chunk, and count what is none.
 
+    Return whether it needs bytes that are not there, and whether the chunk begins right here with the words it claims.
     The size in a header is taken as it is (`believes`), as of a readout, where what follows may not have come yet; or
     the words end at the next header, as of a file.
     """
     size = np.int64(len(data))
-    behind = min(state[BEHIND], size - state[POS])
-    if believes:
-        counts[TRUNCATED] += behind
-    state[POS] += behind
-    state[BEHIND] -= behind
+    follows = state[BEHIND] == 0
+    if not follows:
+        behind = min(state[BEHIND], size - state[POS])
+        counts[TRUNCATED] += behind * np.int64(believes)
+        state[POS] += behind
+        state[BEHIND] -= behind
     place = state[POS]
     waits = False
     if size - place < 8:
@@ -170,30 +172,38 @@ def enter_chunk(data, state, counts, is_end, believes):
         if is_end:
             counts[TRUNCATED] += size - place
             state[POS] = size
-    elif state[IS_LOST] == 1:
+    elif believes and state[IS_LOST] == 1:
+        follows = False
         waits = seek_header(data, state, counts, is_end)
     elif is_header(data, place):
         begin = place + 8
-        end = begin + chunk_size(data, place)
-        found = end
-        if not believes and (end > size or not is_header(data, end)):
-            found = next_header(data, begin, min(end, size))
-            counts[CUT] += 1
-            end = min(end, found)
-        elif (end - begin) % 8 != 0:
-            counts[CUT] += 1
-        if not believes:
-            counts[SKIPPED] += found - end
-            counts[TRUNCATED] += (end - begin) % 8
+        claimed = chunk_size(data, place)
+        end = begin + claimed
         counts[CHUNKS] += 1
         state[AT_CHIP] = np.int64(data[place + 4])
-        state[LEFT] = (end - begin) - (end - begin) % 8
-        state[BEHIND] = found - begin - state[LEFT]
         state[POS] = begin
+        state[LEFT] = claimed
+        fits = believes or (end <= size and is_header(data, end))
+        if not fits or claimed & np.int64(7) != 0:
+            follows = False
+            counts[CUT] += 1
+            found = end
+            if not fits:
+                found = next_header(data, begin, min(end, size))
+                end = min(end, found)
+            state[LEFT] = (end - begin) - (end - begin) % 8
+            state[BEHIND] = found - begin - state[LEFT]
+            if not believes:
+                counts[SKIPPED] += found - end
+                counts[TRUNCATED] += (end - begin) % 8
     else:
-        state[IS_LOST] = 1
-        counts[CUT] += np.int64(believes and counts[CHUNKS] > 0)
-    return waits
+        follows = False
+        if believes:
+            state[IS_LOST] = 1
+            counts[CUT] += np.int64(counts[CHUNKS] > 0)
+        else:
+            seek_header(data, state, counts, True)
+    return waits, follows
 
 
 @body

@@ -180,6 +180,6 @@ def decode_stream(i, data, state, counts, lows, jumps, bound, is_end, is_quad, g
                 state[POS] = size
                 state[table.LEFT] = 0
         else:
-            waits = enter_chunk(data, state, counts, is_end, True)
+            waits, _ = enter_chunk(data, state, counts, is_end, True)
     found[0] = n
     found[1] = m
