@@ -1,7 +1,7 @@
 """What went wrong, in two lines: what, and what to do.
 
-Messages of this package have the form "what; what to do". They are shown as Python has them, and with the help of the
-options whose parameters they name: ``dt_max`` is ``--dt-max``.
+Messages of this package have the form "what; what to do". What is wrong is shown as Python has it; what to do names the
+command's options, with the help of those whose parameters are wrong.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ _USAGE: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ 
 
 _LONGEST = 4000  # characters of a message
 _TEMPORARY = re.compile(r"\.([^/]+)\.[0-9a-f]{32}\.tmp$")
+_SETTING = re.compile(r"\b([a-z_]+)=(\{[^}]*\}|\[[^]]*\]|'[^']*'|\w[\w.]*|)")  # of a parameter, as Python has it
 _ELSEWHERE = "ask its owner, or choose another place: `ls -ld` tells whose it is"
 _AGAIN = "outputs that were not complete are not there; run it again to make them"
 _FULL = "free some (`df -h` and `quota` tell how much is left), or write to another disk"
@@ -117,7 +118,8 @@ def trouble(error: BaseException, command: Any) -> Trouble | None:
         hint = _near(Path(what.rpartition(": ")[2]))
     elif not hint and os.path.isfile(what.partition(" ")[0].rstrip(",:")):
         hint = "correct the file: is it complete, and does its extension tell its format?"
-    return Trouble(kind, what, "; ".join(filter(None, [hint, *_options_for(text, command)])) or manual)
+    hint = in_options(hint, command)
+    return Trouble(kind, what, "; ".join(filter(None, [hint, *_options_for(text, hint, command)])) or manual)
 
 
 def fault(error: BaseException) -> Trouble:
@@ -162,8 +164,30 @@ def _name_of(parameter: Any) -> str:
     return (name or parameter.name.upper()).strip("[]")
 
 
-def _options_for(text: str, command: Any) -> list[str]:
-    """Return the options, with their help, of the parameters of which a message says ``name must``, or ``name=``."""
+def in_options(text: str, command: Any) -> str:
+    """Return a remedy with options of a command for Python's parameters: ``data_set=1`` is ``--data-set 1``."""
+    options = {parameter.name: _name_of(parameter) for parameter in (command.params if command else ())}
+
+    def option(found: re.Match[str]) -> str:
+        name, value = found.groups()
+        if name not in options:
+            return found[0]
+        if value == "False":
+            return f"--no-{options[name][2:]}"
+        if value.startswith("{"):  # names of the data, and ours
+            pairs = re.findall(r"'([^']*)': (?:'([^']*)'|None)", value)
+            value = ",".join(f"{theirs.replace('its name', 'NAME')}={ours}" for theirs, ours in pairs) or "NAME=..."
+        value = re.sub(r"['\[\]]", "", value).replace(", ", ",").replace("None", "none")
+        return f"{options[name]} {value}" if value not in ("", "True") else options[name]
+
+    return _SETTING.sub(option, text)
+
+
+def _options_for(text: str, hint: str, command: Any) -> list[str]:
+    """Return the options that a hint lacks, with their help, of the parameters that a message says ``must`` be, or has.
+
+    These are named before ``must``, ``names``, ``is`` or an equals sign.
+    """
     option = text.partition(" ")[0] if text.startswith("-") else None
 
     def is_meant(parameter: Any) -> bool:
@@ -171,7 +195,8 @@ def _options_for(text: str, command: Any) -> list[str]:
         is_named = re.search(rf"^{name}(\[[^]]*\])? (must|names|is) |\b{name}=", text)
         return bool(is_named) or option in parameter.opts or (name == "units" and "attrs['units']" in text)
 
-    found = (parameter for parameter in (command.params if command else ()) if is_meant(parameter))
+    found = [parameter for parameter in (command.params if command else ()) if is_meant(parameter)]
+    found = [parameter for parameter in found if _name_of(parameter) not in hint]
     return [f"{_name_of(parameter)}: {parameter.help.rstrip('.')}" for parameter in found]
 
 

@@ -16,7 +16,7 @@ import typer
 from rich.markup import escape
 
 from daskclust.cli._console import emit, errors
-from daskclust.cli._errors import Terminated, Trouble, fault, handling, trouble
+from daskclust.cli._errors import Terminated, Trouble, fault, handling, in_options, trouble
 
 _NAME = "daskclust"
 _COMPLETE = f"_{_NAME.upper()}_COMPLETE"
@@ -33,7 +33,7 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
     as_json = "--json" in arguments
     called = next((program.commands[word] for word in arguments if word in program.commands), None)
     try:
-        with _terminating(), _noting():
+        with _terminating(), _noting(called):
             status = _call(program, arguments)
             sys.stdout.flush()  # what cannot be written shows here, not at the very end
         return status
@@ -104,7 +104,7 @@ def _let_go_of_output() -> None:
 
 
 @contextmanager
-def _noting() -> Iterator[None]:
+def _noting(command: Any) -> Iterator[None]:
     """Show warnings and what the package logs as notes on standard error, a line each."""
 
     class Notes(logging.Handler):
@@ -112,7 +112,7 @@ def _noting() -> Iterator[None]:
             tell(record.getMessage())
 
     def tell(text: object, *_: Any, **__: Any) -> None:
-        words = escape(" ".join(str(text).split()))
+        words = escape(in_options(" ".join(str(text).split()), command))
         errors.print(f"[bold yellow]note:[/] {words}", highlight=False, soft_wrap=True)
 
     logger, handler = logging.getLogger(_NAME), Notes(logging.WARNING)
