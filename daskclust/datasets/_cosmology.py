@@ -11,7 +11,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from ._arguments import RNG, Float, Int, given
-from ._indexed import Bits, Order, clusters, directions, draw, make_blocks, normals, uniforms
+from ._indexed import Bits, Order, Steps, clusters, directions, draw, make_blocks, normals, uniforms
 
 _OMEGA_M = 0.3
 _CRITICAL = 2.775366e11  # density, in Msun/h (Mpc/h)**-3
@@ -112,7 +112,12 @@ def cosmology_box(
     particle_mass = _OMEGA_M * _CRITICAL * separation**3
     power_law = (slope, int(smallest), max(100.0, largest * n, smallest))
     table = partial(_table, order, side, particle_mass, power_law, filaments, concentration)
-    of = {_positions: (3, np.float32), _velocities: (3, np.float32), _masses: (1, np.float32), clusters: (1, np.int64)}
+    of: Steps = {
+        _positions: (3, np.float32),
+        _velocities: (3, np.float32),
+        _masses: (1, np.float32),
+        clusters: (1, np.int64),
+    }
     columns = itertools.chain(*make_blocks(table, of, int(n), chunks, "daskclust-datasets-cosmology"))
     attrs |= {"boxsize": side, "boxsize_units": "Mpc/h", "omega_m": _OMEGA_M}
     variables = {name: ("particle", v, {"units": _UNITS[name]}) for name, v in zip(_UNITS, columns, strict=True)}

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from ._arguments import RNG, Float, Int, at_least_1, count, fraction, given
-from ._indexed import Bits, Order, as_rows, clusters, draw, make_blocks, normals, uniforms
+from ._indexed import Bits, Order, Steps, as_rows, clusters, draw, make_blocks, normals, uniforms
 
 _NOISE_RANGE = (-1.0, 7.0)  # of all channels after arcsinh
 
@@ -134,7 +134,7 @@ def apriori_gaussians(
 
 def _dataset(table: Any, n: int, d: int, chunks: int | None, truth: str, attrs: dict[str, Any]) -> xr.Dataset:
     """Return the data set of cells that a table gives."""
-    of = {_positions: (d, np.float32), clusters: (1, np.int64)}
+    of: Steps = {_positions: (d, np.float32), clusters: (1, np.int64)}
     X, (number,) = make_blocks(table, of, n, chunks, "daskclust-datasets-cytometry")
     return xr.Dataset(
         {"X": (("cell", "channel"), as_rows(X), {"units": "1"}), truth: ("cell", number, {"units": "1"})},

@@ -13,7 +13,7 @@ from daskclust.core.data.checks import check_positive
 from daskclust.core.merge.labels import NOISE
 
 from ._arguments import RNG, Float, Int, given
-from ._indexed import Bits, Order, as_rows, clusters, directions, draw, make_blocks, uniforms
+from ._indexed import Bits, Order, Steps, as_rows, clusters, directions, draw, make_blocks, uniforms
 
 Density = Literal["similar", "varying"]
 _AXES = ("x", "y", "z")
@@ -97,7 +97,7 @@ def seed_spreader(
         raise ValueError(f"density must be one of {', '.join(get_args(Density))}, got {density!r}")
     order = draw(rng, n, noise, shuffle, 1 + d + d % 2)
     table = partial(_table, order, int(d), n_clusters, vicinity, int(per_spot), size, density == "varying")
-    of = {_positions: (int(d), np.float32), _walks: (1, np.int64)}
+    of: Steps = {_positions: (int(d), np.float32), _walks: (1, np.int64)}
     X, (truth,) = make_blocks(table, of, int(n), chunks, "daskclust-datasets-spreader")
     columns: dict[str, Any] = {name: ("particle", values) for name, values in zip(_AXES, X, strict=False)}
     columns = columns if d <= len(_AXES) else {"X": (("particle", "axis"), as_rows(X))}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import dask.array as da
 import holoviews as hv
 import numpy as np
 import pytest
@@ -93,25 +92,6 @@ def test_dendrogram_without_small_clusters(Z: Any, labels: Any) -> None:
     assert len(options(overlay)["xticks"]) == k
 
 
-def test_lazy_hierarchies(cells: xr.Dataset, Z: Any, labels: Any) -> None:
-    lazy, by_chunks = da.from_array(Z, chunks=(50, 4)), da.from_array(labels, chunks=70)
-    for found, expected in (
-        (plot.dendrogram(lazy, labels=by_chunks, min_size=20), plot.dendrogram(Z, labels=labels, min_size=20)),
-        (plot.point_height_scatter(lazy, Z), plot.point_height_scatter(Z, lazy)),
-    ):
-        assert list(by_label(found)) == list(by_label(expected))
-        for name, element in by_label(expected).items():
-            np.testing.assert_array_equal(by_label(found)[name].array(), element.array())
-    rows = plot.channel_medians(cells, by_chunks, Z=lazy).dimension_values("cluster")
-    assert rows.tolist() == plot.channel_medians(cells, labels, Z=Z).dimension_values("cluster").tolist()
-
-
-def test_leaves_are_clusters_of_a_cut(Z: Any) -> None:
-    labels = tree.cut(Z, n_clusters=3, min_size=20)
-    leaves = options(plot.dendrogram(Z, 3, min_size=20))["xticks"]
-    assert sorted(int(words) for _, words in leaves) == sorted(np.bincount(labels[labels >= 0]).tolist())
-
-
 def test_many_clusters_share_colours(Z: Any) -> None:
     many = plot.dendrogram(Z, 200, labels=np.arange(340))
     assert set(by_label(many)) == {"several clusters", *(f"clusters {k}, {k + 9}, ..." for k in range(9))}
@@ -136,16 +116,6 @@ def test_heights_of_points(cells: xr.Dataset, Z: Any) -> None:
     far = plot.point_height_scatter(Z, Z * [1, 1, 1000, 1])
     assert options(far)["ylim"][0] > options(far)["xlim"][1]
     assert "equal heights" not in by_label(far)
-
-
-def test_many_heights_are_rasterized(tmp_path: Path) -> None:
-    n = 100_001
-    rows = np.arange(n - 1)
-    chain = np.column_stack([np.where(rows, rows + 1, 0), np.where(rows, n + rows - 1, 1), np.ones(n - 1), rows + 2.0])
-    overlay = plot.point_height_scatter(chain, chain)
-    counts = next(element for element in overlay.values() if isinstance(element, hv.Image))
-    assert int(np.nansum(counts.dimension_values("points"))) == n
-    plot.save(overlay, tmp_path / "heights.png", dpi=40)
 
 
 # ------------------------------------------------------------------------------------------------------------- ellipses
@@ -176,18 +146,6 @@ def test_only_the_largest_have_ellipses(cells: xr.Dataset, labels: Any) -> None:
     assert drawn == sorted(np.argsort(-sizes)[:2])
 
 
-def test_data_of_any_class(cells: xr.Dataset, labels: Any) -> None:
-    X = cells["X"].values
-    expected = by_label(plot.ellipses(cells, labels, "CD3", "CD45_RA"))["member"].array()
-    lazy = da.from_array(X, chunks=(50, 2))
-    for data in (X, X.tolist(), lazy, cells.chunk(cell=50), cells["X"], cells.drop_vars("channel")):
-        given = da.from_array(labels, chunks=70) if data is lazy else xr.DataArray(labels)
-        found = by_label(plot.ellipses(data, given, 0, 3))["member"].array()
-        np.testing.assert_array_equal(found, expected)
-    medians = plot.channel_medians(lazy, labels).dimension_values("median")
-    np.testing.assert_array_equal(medians, plot.channel_medians(cells, labels).dimension_values("median"))
-
-
 def test_pairs_of_channels(cells: xr.Dataset, labels: Any) -> None:
     def axes(layout: Any) -> list[tuple[str, str]]:
         return [tuple(options(panel)[name].split(" (as")[0] for name in ("xlabel", "ylabel")) for panel in layout]
@@ -202,17 +160,6 @@ def test_pairs_of_channels(cells: xr.Dataset, labels: Any) -> None:
     ]
     assert axes(plot.ellipse_grid(cells, labels, [("CD3", 3)])) == [(NAMES[0], NAMES[3])]
     assert len(plot.ellipse_grid(np.zeros((340, 30)), labels)) == 12
-
-
-def test_many_cells_are_rasterized(tmp_path: Path) -> None:
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(120_000, 2))
-    labels = rng.integers(-1, 3, 120_000)
-    overlay = plot.ellipses(X, labels, 0, 1)
-    kinds = {element.label: type(element) for element in overlay.values() if not isinstance(element, hv.Points)}
-    assert kinds["member"] is hv.RGB
-    assert kinds["noise"] is hv.Image
-    plot.save(overlay, tmp_path / "cells.png", dpi=40)
 
 
 # -------------------------------------------------------------------------------------------------------------- medians

@@ -71,15 +71,6 @@ def test_density_without_a_box(particles: xr.Dataset) -> None:
     assert bare == "mass per area"
 
 
-@pytest.mark.parametrize("chunks", [None, 3])
-def test_density_of_numbers_that_pictures_cannot_tell_apart(chunks: int | None) -> None:
-    x = np.arange(9, dtype=np.uint64)
-    x[4] = 2**63 + 5
-    ds = xr.Dataset({"x": ("point", x), "y": ("point", np.arange(9.0))})
-    with pytest.raises(ValueError, match=r"x\[4\] = 9223372036854775813 is beyond 2\*\*53"):
-        plot.projected_density(ds if chunks is None else ds.chunk(point=chunks))
-
-
 def test_density_folds_images_into_the_box(particles: xr.Dataset) -> None:
     far = particles.assign(x=particles["x"].variable - 3 * L)
     a, b = (plot.projected_density(ds, pixels=50).dimension_values("density") for ds in (far, particles))
