@@ -15,12 +15,13 @@ from daskclust.plot._halos import halo_circles, mass_function, projected_density
 from daskclust.plot._medians import channel_medians
 from daskclust.plot._pixels import event_display, hit_map
 from daskclust.plot._save import save
-from daskclust.plot._spectra import energy_spectrum, rate, size_spectrum, tot_spectrum
+from daskclust.plot._spectra import cluster_sizes, energy_spectrum, rate, size_spectrum, tof_spectrum, tot_spectrum
 from daskclust.plot._trees import dendrogram, point_height_scatter
 
 __all__ = [
     "RHO",
     "channel_medians",
+    "cluster_sizes",
     "clusters",
     "decision",
     "dendrogram",
@@ -37,5 +38,6 @@ __all__ = [
     "rate",
     "save",
     "size_spectrum",
+    "tof_spectrum",
     "tot_spectrum",
 ]

@@ -48,7 +48,7 @@ def opened(
     found = {} if labels is None else _results_in(ds, data, labels)
     missing = [name for name in needed if name not in found and name not in ds.variables]
     if missing:
-        raise ValueError(_without(data, ds.variables, missing[0]))
+        raise ValueError(_without(data, _names(data, ds), missing[0]))
     if len(there := [name for name in needed if name in ds.variables]) > 1:
         check_one_dimension({name: ds[name].dims for name in there}, there)
     if labels is None:
@@ -87,14 +87,19 @@ def _results_in(ds: xr.Dataset, data: Any, labels: Any) -> dict[str, Any]:
     if not isinstance(labels, str):
         return {"label": xr.DataArray(plain("labels", labels))}
     if labels not in ds.variables:
-        raise ValueError(_without(data, ds.variables, labels))
+        raise ValueError(_without(data, _names(data, ds), labels))
     return {"label": ds[labels]}
 
 
-def _without(data: Any, there: Iterable[Any], name: str) -> str:
-    """Return words on a variable that is not there; without names of its own the data have those `there`."""
+def _names(data: Any, ds: xr.Dataset) -> Iterable[Any]:
+    """Return the names of all columns that a user gives, of which a Dataset may have some."""
     table = None if _is_estimator(data) else table_of(data)
-    known = ", ".join(map(str, there if table is None else table)) or "none"
+    return ds.variables if table is None else table
+
+
+def _without(data: Any, there: Iterable[Any], name: str) -> str:
+    """Return words on a variable that is not there."""
+    known = ", ".join(map(str, there)) or "none"
     if _is_estimator(data):
         return (
             f"{type(data).__name__} keeps its results ({known}) and not its points, so that there is no {name!r}; give "

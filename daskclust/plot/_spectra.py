@@ -1,4 +1,4 @@
-"""How many clusters, or hits, have which energy, size or time over threshold, and at which rate they come."""
+"""How many clusters, or hits, have which energy, size, time over threshold or time of flight, and at which rate."""
 
 from __future__ import annotations
 
@@ -54,28 +54,40 @@ def energy_spectrum(table: Any, *, weight: str = "energy", bins: int = 40, log: 
     return histogram(values, edges, kdim, log=log and positive.size > 0, what=what, note=note)
 
 
-def size_spectrum(table: Any, *, bins: int = 40) -> hv.Histogram:
-    """Draw how many clusters have how many points, on logarithmic axes: few large ones beside many small ones.
+def cluster_sizes(table: Any, *, bins: int = 40, log: bool = True) -> hv.Histogram:
+    """Draw how many clusters have how many points.
 
     Parameters
     ----------
     table : xarray.Dataset, DataFrame, mapping or fitted estimator
         As of `daskclust.properties.cluster_table`; of an estimator the labels are counted.
     bins : int, default 40
-        Most bins, of equal width in the logarithm as far as whole numbers allow.
+        Most bins; each holds whole numbers of points.
+    log : bool, default True
+        Bins of equal width in the logarithm, as far as whole numbers allow.
 
     Returns
     -------
     holoviews.Histogram
-        Counts of clusters, divided by how many sizes are in a bin: a power law is a straight line. Numbers without
-        points are left out, and counted in the title.
+        Counts of clusters. Numbers without points are left out, and counted in the title.
     """
-    bins = check_whole("bins", bins, 1)
-    sizes = sizes_of(table)
-    values = sizes[sizes > 0]
-    kdim, note = hv.Dimension("size", label="points of a cluster"), without(sizes.size - values.size, "points")
-    per = (1.0, "number of points")
-    return histogram(values, _whole_edges(values, bins, log=True), kdim, log=True, logy=True, note=note, per=per)
+    return _sizes(table, bins, log=log)
+
+
+def size_spectrum(table: Any, *, bins: int = 40) -> hv.Histogram:
+    """Draw how many clusters have how many points, on logarithmic axes: few large ones beside many small ones.
+
+    Parameters
+    ----------
+    table, bins
+        As for `cluster_sizes`.
+
+    Returns
+    -------
+    holoviews.Histogram
+        As of `cluster_sizes`, but divided by how many sizes are in a bin: a power law is a straight line.
+    """
+    return _sizes(table, bins, log=True, logy=True, per=(1.0, "number of points"))
 
 
 def tot_spectrum(data: Any, *, bins: int = 60, log: bool = True, logy: bool = False) -> hv.Histogram:
@@ -105,6 +117,33 @@ def tot_spectrum(data: Any, *, bins: int = 60, log: bool = True, logy: bool = Fa
     what = counted(tot)
     kdim, per = dimension(tot, f"ToT of a {what[:-1]}"), (_TOT_TICK, f"{_TOT_TICK:g} ns")
     return histogram(values, edges, kdim, log=log, logy=logy, what=what, note=note, per=per)
+
+
+def tof_spectrum(data: Any, *, bins: int = 200, logy: bool = False) -> hv.Histogram:
+    """Draw how many hits, or clusters, came how long after the last trigger.
+
+    Parameters
+    ----------
+    data : xarray.Dataset, DataFrame or mapping
+        Hits, or the table of their clusters, with the time of flight ``tof`` in ns, or in the unit that it names.
+    bins : int, default 200
+        Number of bins.
+    logy : bool, default False
+        Counts on a logarithmic axis.
+
+    Returns
+    -------
+    holoviews.Histogram
+        Counts; the axis is in ns, µs, ms or s. Hits before the first trigger, whose time of flight is NaN, are left
+        out, and counted in the title.
+    """
+    bins = check_whole("bins", bins, 1)
+    tof = hits_in_memory(data, ("tof",))["tof"]
+    values, note = finite(tof, "tof")
+    values, unit = in_time_units(values)
+    kdim = hv.Dimension("tof", label="time of flight", unit=unit)
+    edges = np.histogram_bin_edges(values, bins)
+    return histogram(values, edges, kdim, log=False, logy=logy, what=counted(tof), note=note)
 
 
 def rate(*data: Any, bins: int = 100, logy: bool = False) -> hv.Overlay:
@@ -170,6 +209,14 @@ def _steps(edges: Float, number: Float, kdims: list[hv.Dimension], label: str, c
     number = np.concatenate([number[:1], number, number[-1:]])
     curve = hv.Curve((middle, number), kdims[0], kdims[1], label=label)
     return styled(curve, {"line_width": 1.8}, {"linewidth": 1.5}, color=color, interpolation="steps-mid")
+
+
+def _sizes(table: Any, bins: int, **how: Any) -> hv.Histogram:
+    bins = check_whole("bins", bins, 1)
+    sizes = sizes_of(table)
+    values = sizes[sizes > 0]
+    kdim, note = hv.Dimension("size", label="points of a cluster"), without(sizes.size - values.size, "points")
+    return histogram(values, _whole_edges(values, bins, log=how["log"]), kdim, note=note, **how)
 
 
 def _whole_edges(values: npt.NDArray[Any], bins: int, *, log: bool) -> Float:

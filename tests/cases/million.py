@@ -32,6 +32,7 @@ def points(n: int) -> xr.Dataset:
         "label": label,
         "toa": np.sort(rng.uniform(0, 1e9, n)),
         "tot": 25.0 * rng.integers(1, 200, n),
+        "tof": rng.uniform(0, 1e6, n),
     }
     return xr.Dataset({name: ("hit", values) for name, values in columns.items()}, attrs={"boxsize": 256.0})
 
@@ -40,7 +41,7 @@ def points(n: int) -> xr.Dataset:
 def table(n: int) -> xr.Dataset:
     """Return a table of as many clusters."""
     ds, rng = points(n), np.random.default_rng(1)
-    columns = {name: ds[name].values for name in ("x", "y", "energy", "tot", "toa")}
+    columns = {name: ds[name].values for name in ("x", "y", "energy", "tot", "toa", "tof")}
     columns |= {
         "size": rng.zipf(1.8, n).clip(1, 10**6),
         "mass": rng.pareto(1.0, n) + 1,
@@ -77,10 +78,12 @@ MANY: dict[str, Callable[[int], Any]] = {
     "layers": lambda n: plot.layers(points(n)),
     "layers slider": lambda n: plot.layers(points(n), range(8), slider=True),
     "energy_spectrum": lambda n: plot.energy_spectrum(table(n)),
+    "cluster_sizes": lambda n: plot.cluster_sizes(table(n)),
     "event_display": lambda n: plot.event_display(points(n)),
     "hit_map": lambda n: plot.hit_map(points(n)),
     "size_spectrum": lambda n: plot.size_spectrum(table(n)),
     "tot_spectrum": lambda n: plot.tot_spectrum(points(n)),
+    "tof_spectrum": lambda n: plot.tof_spectrum(points(n)),
     "rate": lambda n: plot.rate(points(n), table(n)),
     "projected_density": lambda n: plot.projected_density(points(n)),
     "halo_circles": lambda n: plot.halo_circles(table(n)),

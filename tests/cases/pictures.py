@@ -26,8 +26,9 @@ def layer() -> xr.Dataset:
 
 @functools.cache
 def hits() -> xr.Dataset:
-    """Return clustered hits of lead ions."""
-    return datasets.timepix(60_000, kind="lead", rng=1).clust.events(200.0, min_hits=3)
+    """Return clustered hits of lead ions, with times of flight after triggers each millisecond."""
+    made = datasets.timepix(60_000, kind="lead", rng=1).clust.events(200.0, min_hits=3)
+    return made.assign(tof=made["toa"] % 1e6)
 
 
 @functools.cache
@@ -75,6 +76,7 @@ PICTURES: dict[str, Callable[[], Any]] = {
     "layers": lambda: plot.layers(layer()),
     "layers slider": lambda: plot.layers(layer(), slider=True),
     "energy_spectrum": lambda: plot.energy_spectrum(clusters(event)),
+    "cluster_sizes": lambda: plot.cluster_sizes(clusters(event)),
     # events
     "event_display": lambda: plot.event_display(hits(), window=(0.0, 2e6)),
     "event_display tot": lambda: plot.event_display(hits(), window=(0.0, 2e6), color="tot"),
@@ -83,6 +85,7 @@ PICTURES: dict[str, Callable[[], Any]] = {
     "hit_map": lambda: plot.hit_map(hits()),
     "size_spectrum": lambda: plot.size_spectrum(clusters(hits)),
     "tot_spectrum": lambda: plot.tot_spectrum(hits()),
+    "tof_spectrum": lambda: plot.tof_spectrum(hits()),
     "rate": lambda: plot.rate(hits(), clusters(hits)),
     # particles
     "clusters particles": lambda: plot.clusters(particles(), seeds=False),
