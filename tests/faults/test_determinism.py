@@ -22,6 +22,7 @@ RUNS = in_long_lane(100, otherwise=10)
 IN_PROCESSES = (0, 5)  # of the runs: starting these takes most of the time
 QUICK = (1,)
 PLAIN = {"dashboard_address": "127.0.0.1:0", "memory_limit": 0}
+PATIENT = {"distributed.comm.timeouts.connect": "600s"}  # a busy machine may be slow to answer
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,10 @@ class Run:
                 yield
             return
         processes = self.kind == "processes"
-        with Client(n_workers=self.workers, threads_per_worker=self.threads, processes=processes, **PLAIN) as client:
+        with (
+            dask.config.set(PATIENT),
+            Client(n_workers=self.workers, threads_per_worker=self.threads, processes=processes, **PLAIN) as client,
+        ):
             if processes:
                 client.register_plugin(Around(ALONE, self.delays))
             with dask.config.set(scheduler="dask.distributed"):
