@@ -86,7 +86,7 @@ class Control:
         )
         ends = (math.log10(low), math.log10(high)) if self._is_log else (low, high)
         step = 1.0 if parameter.scale == "whole" else (ends[1] - ends[0]) / STEPS
-        self.slider = _Slider(
+        self.slider = _Slider(  # type: ignore[no-untyped-call]
             label=parameter.name,
             stylesheets=[_UNSEEN],
             start=ends[0],
@@ -169,9 +169,9 @@ class Player:
         options = {f"all {slices.name}s": 0.0, **slices.lengths}
         place, length = (0, 0.0) if part is None else slices.place(part)
         self._words = pn.pane.HTML(margin=(0, 10), width=width)
-        self._length = pn.widgets.Select(label="shown", options=options, value=length, **BESIDE)
+        self._length: Any = pn.widgets.Select(label="shown", options=options, value=length, **BESIDE)
         self._speed = pn.widgets.Select(label="speed", options={f"{k} / s": k for k in _SPEEDS}, value=2, **BESIDE)
-        self._place = pn.widgets.IntSlider(
+        self._place: Any = pn.widgets.IntSlider(
             label=slices.name,
             value=place,
             end=max(place, 1),

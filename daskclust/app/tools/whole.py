@@ -31,7 +31,7 @@ class Clustering:
         self._state, self._part, self._later = state, part, later
         wide: dict[str, Any] = {"sizing_mode": "stretch_width"}
         told = f"A part is seen. All {part.of:,} points are clustered on Dask with these parameters, into files here."
-        self._name = pn.widgets.TextInput(label="file for labels", value="labels.parquet", **wide)
+        self._name: Any = pn.widgets.TextInput(label="file for labels", value="labels.parquet", **wide)
         self._button = button("Cluster all on Dask", self._begin, **wide)
         self._words = pn.pane.HTML("", margin=(0, 10), **wide)
         self._bar = pn.indicators.Progress(value=0, max=100, visible=False, **wide)

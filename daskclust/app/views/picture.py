@@ -15,7 +15,7 @@ from daskclust.app.selection import ChosenClusters
 from daskclust.app.slices import Slice
 from daskclust.app.state import Outcome, State
 from daskclust.app.views._frame import IMAGE, NOTHING, PLACES, STARS, Canvas, Frame, Ranges, none, span
-from daskclust.app.views._scene import Choose, Scene, View
+from daskclust.app.views._scene import Choose, Column, Scene, View
 from daskclust.app.worker import Show
 from daskclust.plot._data import dimension
 from daskclust.plot._look import COLORS
@@ -31,7 +31,7 @@ class Picture(View):
     """A picture that is drawn again as the user zooms in, down to single points; axes of a `linked` one follow."""
 
     title = "picture"
-    where = "left"
+    where: Column = "left"
 
     def __init__(
         self,
