@@ -74,10 +74,12 @@ OF_TABLES: dict[str, tuple[Callable[[], xr.Dataset], Callable[[Any], Any]]] = {
     "layers": (made.layer, plot.layers),
     "decision": (layer, lambda data: plot.decision(data, rhoc=4.0, delta_c=5.0, delta_o=5.0)),
     "energy_spectrum": (lambda: made.clusters(made.event), plot.energy_spectrum),
+    "cluster_sizes": (lambda: made.clusters(made.event), plot.cluster_sizes),
     "size_spectrum": (lambda: made.clusters(made.event), plot.size_spectrum),
     "event_display": (made.hits, lambda data: plot.event_display(data, window=(0.0, 1e6))),
     "hit_map": (made.hits, plot.hit_map),
     "tot_spectrum": (made.hits, plot.tot_spectrum),
+    "tof_spectrum": (made.hits, plot.tof_spectrum),
     "rate": (made.hits, plot.rate),
     "projected_density": (made.particles, lambda data: plot.projected_density(data, pixels=64)),
     "halo_circles": (made.halos, lambda data: plot.halo_circles(data, most=20)),
@@ -103,6 +105,7 @@ def pairs() -> Iterator[tuple[str, Any, Any]]:
     yield "clusters dask", plot.clusters(points), plot.clusters(dd.from_pandas(frame(points), npartitions=2))
     yield "decision", plot.decision(points), plot.decision(clue())
     builder = EventBuilder(200.0, min_hits=3).fit(hits)
+    yield "cluster_sizes", plot.cluster_sizes(properties.cluster_table(hits)), plot.cluster_sizes(builder)
     yield "size_spectrum", plot.size_spectrum(properties.cluster_table(hits)), plot.size_spectrum(builder)
     shown = functools.partial(plot.event_display, window=(0.0, 1e6))
     yield "event_display", shown(hits), shown(hits.drop_vars("label"), builder)
