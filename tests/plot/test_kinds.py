@@ -19,7 +19,7 @@ from cases.elements import options
 
 from daskclust import CLUE, DBSCAN, EventBuilder, plot, properties
 
-COLUMNS = ("x", "y", "z", "layer", "energy", "toa", "tot", "chip", "mass", "size", "r_max", "label")
+COLUMNS = ("x", "y", "z", "layer", "energy", "toa", "tof", "tot", "chip", "mass", "size", "r_max", "label")
 CLUE_RESULTS = ("density", "delta", "nearest_higher", "is_seed")
 
 
