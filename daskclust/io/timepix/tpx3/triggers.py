@@ -126,6 +126,11 @@ def time_of_flight(times: Any, triggers: Any, *, channel: int = 1, rising: bool 
 def _trigger_times(triggers: Any, channel: int, rising: bool) -> npt.NDArray[np.float64]:
     """Return sorted times of the triggers that count."""
     if isinstance(triggers, xr.Dataset):
+        missing = {"time", "channel", "is_rising"} - {str(name) for name in triggers.variables}
+        if missing:
+            raise ValueError(
+                f"triggers have no variable {', '.join(sorted(missing))}; give what open_tpx3_triggers returns"
+            )
         if channel not in (1, 2):
             raise ValueError(f"channel must be 1 or 2, got {channel!r}")
         counts = (triggers["channel"].values == channel) & (triggers["is_rising"].values == bool(rising))
