@@ -40,7 +40,7 @@ def test_a_real_run(shared_data, caplog):
     assert np.ptp(ds["toa"].values) == 119_997_260_468.75
     assert ds.attrs["n_late"] > 0
     assert f"{ds.attrs['n_late']} of 98548 hits are later" in caplog.text
-    assert f"disorder={ds.attrs['disorder']:g}" in caplog.text
+    assert f"a disorder of {ds.attrs['disorder']:g} ns" in caplog.text
     check(path, data, chunks=7000)
     check(path, data, chunks=1000, cell_words=100, window_hits=300)
     triggers = check_triggers(path, data)
