@@ -70,9 +70,11 @@ def _stored(path: str, arrays: Mapping[str, Any], fill_missing: bool, member: st
     check_numbers(shape, dtype, what, remedy)
     if packed := {"scale_factor", "add_offset"} & set(array.attrs):
         raise ValueError(f"{what} has packed values ({', '.join(sorted(packed))}); xarray.open_zarr unpacks them")
-    here = os.path.abspath(os.path.join(path, member))
-    read = partial(_read_rows, here, fill_missing)
-    return Stored(read, (here,), "zarr", shape, dtype, array.chunks[0], units if isinstance(units, str) else None)
+    here, units = os.path.abspath(path), units if isinstance(units, str) else None
+    read = partial(_read_rows, os.path.join(here, member) if member else here, fill_missing)
+    return Stored(
+        read, (here,), "zarr", shape, dtype, array.chunks[0], units, f" of {quoted(member)}" if member else ""
+    )
 
 
 def _read_rows(path: str, fill_missing: bool, start: int, stop: int) -> Array:
