@@ -21,7 +21,7 @@ from panel.viewable import Viewer
 from daskclust.app.look import LIGHT
 from daskclust.app.page.board import Board
 from daskclust.app.selection import Selection
-from daskclust.app.state import Outcome, Request, State, fulfilled
+from daskclust.app.state import Outcome, Request, State, prepared_system
 from daskclust.app.systems import SYSTEMS, ExplorerSystem, Workload
 from daskclust.app.views._scene import Scene, View
 from daskclust.app.widgets import button
@@ -30,7 +30,7 @@ from daskclust.core.data.quote import in_html
 from daskclust.core.device.machine_code.compiling import Clock, Compiling, listening
 
 MINUTES = 20.0  # seconds; of which more is expected is not begun without a question
-_PATIENCE = 0.2  # seconds until a process begins: a slider that is dragged has other wishes by then
+_PATIENCE = 0.2  # seconds until a process begins: a slider that is dragged asks for something else by then
 _SEEN = 1.0  # seconds; what takes less is not told
 _TICK = 0.3  # seconds from one look at work to the next
 _MANY = 100_000  # points
@@ -46,14 +46,14 @@ _BOX = {
 class LongJob(NamedTuple):
     """What is to be done, and what is said of it."""
 
-    wish: Request | str
+    request: Request | str
     work: Workload
     words: str
     back: str  # where the user can go back to
 
 
 class Live(Viewer):
-    """What becomes of the user's wishes; `Explorer` says what is on the page, and what the user does there."""
+    """Computes and shows what the user asks for; `Explorer` says what is on the page, and what the user does there."""
 
     _panel: Any  # the page
     chooser: Any  # of the system
@@ -101,11 +101,11 @@ class Live(Viewer):
     def _ask(self) -> None:
         """Let what is wanted now be done: at once, or in a process where it takes long."""
         self._clock = Clock()
-        if self.job is not None and self.job.wish != self._wish():
+        if self.job is not None and self.job.request != self._wanted():
             self._stop()
         self.latest.ask()
 
-    def _wish(self) -> Request | str:
+    def _wanted(self) -> Request | str:
         """Return what is to be computed, or the system that must be prepared for that."""
         return self.state.request(self._system) if self.state.knows(self._system) else self._system
 
@@ -115,7 +115,7 @@ class Live(Viewer):
         self._since = time.monotonic()
         self._wait()
         settings = {view: view.setting() for view in self.views}
-        return self._telling(self._steps(self._wish(), self._scene(), self._picked, settings))
+        return self._telling(self._steps(self._wanted(), self._scene(), self._picked, settings))
 
     def _telling(self, steps: Iterator[Show]) -> Iterator[Show]:
         """Do steps, and tell of kernels that are compiled meanwhile."""
@@ -130,18 +130,18 @@ class Live(Viewer):
         return Scene(self.state.present, self.state.chosen, self._slice, self._look)
 
     def _steps(
-        self, wish: Request | str, scene: Scene, picked: Picked | None, settings: dict[View, Any]
+        self, request: Request | str, scene: Scene, picked: Picked | None, settings: dict[View, Any]
     ) -> Iterator[Show]:
         """Compute what is wanted, if that is not long, and yield what shows all of it."""
-        if isinstance(wish, str) and SYSTEMS[wish].seconds_to_begin(self.state.ds) <= LONG:
-            self.state.prepare(wish)
-            wish = self.state.request(wish)
-        if wish != scene.outcome.request:
-            job = self._job(wish, scene.outcome.request)
-            if isinstance(wish, str) or job.work.seconds > (LONG if self._later else MINUTES):
+        if isinstance(request, str) and SYSTEMS[request].seconds_to_begin(self.state.ds) <= LONG:
+            self.state.prepare(request)
+            request = self.state.request(request)
+        if request != scene.outcome.request:
+            job = self._job(request, scene.outcome.request)
+            if isinstance(request, str) or job.work.seconds > (LONG if self._later else MINUTES):
                 yield functools.partial(self._want, job)
             else:
-                scene = scene._replace(outcome=wish.outcome())
+                scene = scene._replace(outcome=request.outcome())
         if picked is not None:
             scene = scene._replace(chosen=self.state.choice(*picked))
         if scene.outcome.request.system is not self._built:
@@ -158,18 +158,18 @@ class Live(Viewer):
         shows = {view: pictures.get(view) or view.prepare(scene, settings[view]) for view in changed}
         yield functools.partial(self._show, scene, picked, shows, keys)
 
-    def _job(self, wish: Request | str, before: Request) -> LongJob:
+    def _job(self, request: Request | str, before: Request) -> LongJob:
         """Return how to do what is wanted in another process."""
-        if isinstance(wish, str):
-            kind = SYSTEMS[wish]
+        if isinstance(request, str):
+            kind = SYSTEMS[request]
             work = Workload(kind.seconds_to_begin(self.state.ds))
-            return LongJob(wish, work, kind.title, "Back")
-        work = wish.system.seconds(wish.values)
-        new = {name: value for name, value in wish.values.items() if before.values.get(name) != value}
+            return LongJob(request, work, kind.title, "Back")
+        work = request.system.seconds(request.values)
+        new = {name: value for name, value in request.values.items() if before.values.get(name) != value}
         words = ", ".join(f"{name} = {_number(value)}" for name, value in new.items())
-        is_one = len(new) == 1 and wish.system is before.system
+        is_one = len(new) == 1 and request.system is before.system
         back = f"Back to {_number(before.values[next(iter(new))])}" if is_one else "Back"
-        return LongJob(wish, work, words, back)
+        return LongJob(request, work, words, back)
 
     def _key(self, view: View, scene: Scene, setting: Hashable) -> Hashable:
         """Return what tells whether a view must be shown anew."""
@@ -212,7 +212,7 @@ class Live(Viewer):
     # ------------------------------------------------------------------------------------------------------- long work
     def _want(self, job: LongJob) -> None:
         """Do a job, or ask whether to, unless it is the one that is under way."""
-        if self.job is not None and self.job.wish == job.wish:
+        if self.job is not None and self.job.request == job.request:
             return
         self._stop()
         self.job = job
@@ -231,7 +231,7 @@ class Live(Viewer):
         assert job is not None
         self._began, self.work.visible = time.monotonic(), False
         if self._later is None:  # there is nothing to wait in
-            self._end(job, self._taken, fulfilled(self.state.ds, job.wish))
+            self._end(job, self._taken, prepared_system(self.state.ds, job.request))
         else:
             threading.Thread(target=self._compute, args=(job, self._later), daemon=True).start()
 
@@ -240,7 +240,7 @@ class Live(Viewer):
         if self.job is not job:
             return
         try:
-            system = self.worker.call(fulfilled, job.wish, compiles=self._tell)
+            system = self.worker.call(prepared_system, job.request, compiles=self._tell)
             end = functools.partial(self._end, job, self._taken, system)
         except Exception as error:
             end = functools.partial(self._end, job, self._fail, error)

@@ -106,13 +106,13 @@ class Chosen(NamedTuple):
     origin: Outcome | None = None  # that was shown when points were chosen
 
 
-def fulfilled(ds: xr.Dataset, wish: Request | str) -> ExplorerSystem:
-    """Return the system with what it keeps of a run, or the system of a name; for another process."""
-    if isinstance(wish, str):
-        return system_for(ds, wish)
-    wish.system.ds = ds
-    wish.outcome()
-    return wish.system
+def prepared_system(ds: xr.Dataset, request: Request | str) -> ExplorerSystem:
+    """Return the system of a name, or that of a request with what it keeps of the run; for another process."""
+    if isinstance(request, str):
+        return system_for(ds, request)
+    request.system.ds = ds
+    request.outcome()
+    return request.system
 
 
 class State:
@@ -138,7 +138,7 @@ class State:
         self.outcome: Outcome | None = None
         self.choose(system_for(self.ds, system), **parameters)
 
-    # ---------------------------------------------------------------------------------------------------------- wishes
+    # -------------------------------------------------------------------------------------------------------- requests
     def choose(self, system: str | ExplorerSystem, **parameters: Any) -> None:
         """Take another system; its parameters are as they were left."""
         name = system if isinstance(system, str) else system.name
@@ -152,7 +152,7 @@ class State:
     def prepare(self, name: str) -> None:
         """Derive the ranges of a system's parameters from the data, if that was not done before; it may take long."""
         if not self.knows(name):
-            self.take(fulfilled(self.ds, name))
+            self.take(prepared_system(self.ds, name))
 
     def knows(self, name: str) -> bool:
         """Return whether a system is prepared."""

@@ -1,4 +1,4 @@
-"""Work beside the page: of many wishes the newest, in a thread; what takes long in a process, which can be ended.
+"""Work beside the page: only the newest request runs, in a thread; what takes long runs in a process that can be ended.
 
 There is one thread for all explorers of the process: each step is parallel in itself. Kernels that run in a thread
 cannot be ended.
@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 class Latest:
-    """Runs the newest of many wishes: `begin` takes down what is wanted now, and returns the steps that do it.
+    """Runs only the newest request: `begin` notes what is asked for now, and returns the steps that do it.
 
     Each step runs in the other thread and yields what shows its result; `later` calls that, `fail` with an exception of
     a step, and `rest` when nothing more is wanted, in the thread of the widgets (None: all at once in this thread).

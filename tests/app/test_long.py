@@ -17,7 +17,7 @@ from scipy.spatial import cKDTree
 import daskclust.app
 from daskclust import datasets
 from daskclust.app import live
-from daskclust.app.state import State, fulfilled
+from daskclust.app.state import State, prepared_system
 from daskclust.app.systems import SYSTEMS, Workload
 from daskclust.app.systems._scale import ScalePairs
 from daskclust.app.worker import Latest, Worker
@@ -90,14 +90,14 @@ def test_estimates_learn_from_runs() -> None:
 # --------------------------------------------------------------------------------------------------------------- worker
 
 
-def test_only_the_newest_wish_counts() -> None:
+def test_only_the_newest_request_counts() -> None:
     done: list[int] = []
     shows: list[Any] = []
-    wish = [0]
+    wanted = [0]
     gate = threading.Event()
 
     def begin() -> Iterator[Any]:
-        mine = wish[0]
+        mine = wanted[0]
 
         def steps() -> Iterator[Any]:
             gate.wait()
@@ -107,7 +107,7 @@ def test_only_the_newest_wish_counts() -> None:
         return steps()
 
     latest = Latest(begin, lambda error: None, lambda: done.append(99), shows.append)
-    for wish[0] in range(1, 8):
+    for wanted[0] in range(1, 8):
         latest.ask()
     gate.set()
     while latest.is_busy:
@@ -118,7 +118,7 @@ def test_only_the_newest_wish_counts() -> None:
     assert latest.runs == 2
 
 
-def test_a_fault_is_told_and_the_next_wish_is_done() -> None:
+def test_a_fault_is_told_and_the_next_request_is_done() -> None:
     told: list[Exception] = []
 
     def begin() -> Iterator[Any]:
@@ -154,11 +154,11 @@ def test_a_process_has_the_results_of_this_one(name: str) -> None:
     ds = DATA[name]()
     process, here, there = Worker(ds), State(ds, name), State(ds, name)
     try:
-        there.take(process.call(fulfilled, name, compiles=say_nothing))
+        there.take(process.call(prepared_system, name, compiles=say_nothing))
         assert there.system.parameters == here.system.parameters
         for state in (here, there):
             state.set(**STEPS[name][-1])
-        there.take(process.call(fulfilled, there.request(), compiles=say_nothing))
+        there.take(process.call(prepared_system, there.request(), compiles=say_nothing))
         assert there.system.is_kept(there.values)
         xr.testing.assert_identical(there.update().result, here.update().result)
         assert there.system.seconds(there.values) == Workload(0.0)

@@ -51,10 +51,10 @@ class Address:
                     state.set(**{each.name: choice})
                 except ValueError as error:
                     self.faults.append(str(error))
-        wish, before = state.request(), state.outcome
+        now, before = state.request(), state.outcome
         if before is not None and (
-            before.request == wish
-            or (before.request.system is wish.system and wish.system.seconds(wish.values).seconds > LONG)
+            before.request == now
+            or (before.request.system is now.system and now.system.seconds(now.values).seconds > LONG)
         ):
             return  # the page asks for it, and can be asked to cancel it
         try:
