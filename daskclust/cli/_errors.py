@@ -29,7 +29,7 @@ _USAGE: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ 
 
 _LONGEST = 4000  # characters of a message
 _TEMPORARY = re.compile(r"\.([^/]+)\.[0-9a-f]{32}\.tmp$")
-_SETTING = re.compile(r"\b([a-z_]+)=(\{[^}]*\}|\[[^]]*\]|'[^']*'|\w[\w.]*|)")  # of a parameter, as Python has it
+_SETTING = re.compile(r"\b([a-z_]+)=(\{[^}]*\}|\[[^]]*\]|'[^']*'|-?\w[\w.]*|)")  # of a parameter, as Python has it
 _ELSEWHERE = "ask its owner, or choose another place: `ls -ld` tells whose it is"
 _AGAIN = "outputs that were not complete are not there; run it again to make them"
 _FULL = "free some (`df -h` and `quota` tell how much is left), or write to another disk"
