@@ -36,7 +36,7 @@ _WITHOUT_EFFECT = ("metric", "metric_params", "algorithm", "leaf_size", "p", "n_
 class _OfEstimator:
     """A method that has the parameters of the system's estimator, too: in its signature and its docstring.
 
-    They are added when the method is first looked at, as the estimator's import takes longer than that of xarray.
+    They are added when the method is first looked at: to import all estimators takes 0.13 s of CPU, xarray 0.45 s.
     """
 
     def __init__(self, method: Callable[..., xr.Dataset]) -> None:
