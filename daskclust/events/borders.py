@@ -1,4 +1,4 @@
-"""Hits of one chunk beside those of the next: what may go over a border of time, on the host.
+"""Hits near the borders of a chunk in time, whose clusters may go on in other chunks; on the host.
 
 A chunk's hits are on its device. Only those near a border come to the host, and all of them where a rule needs a chain.
 """

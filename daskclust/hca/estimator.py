@@ -11,10 +11,19 @@ from typing import Any, Literal
 import numpy as np
 
 from daskclust.core import hierarchy
-from daskclust.core.data.checks import check_points, check_whole
+from daskclust.core.data.checks import check_whole
 from daskclust.core.data.columns import column, groups, plain
-from daskclust.core.data.inputs import Points, cells_of, chunked_as, on_device_of, split_points, stack, table_of
-from daskclust.core.data.lazy import beside_points, count_values, map_points, map_rows, whole
+from daskclust.core.data.inputs import (
+    Points,
+    cells_of,
+    chunked_as,
+    on_device_of,
+    read_points,
+    split_points,
+    stack,
+    table_of,
+)
+from daskclust.core.data.lazy import along_points, count_values, map_points, map_rows, whole
 from daskclust.core.data.nested import nest, without_lists
 from daskclust.core.device.arrays import is_dask, keeping_device, library, to_host
 from daskclust.core.run.division import for_exchange, rows_per_task, task_count, tell_of_large_chunks
@@ -166,10 +175,9 @@ class MahalanobisHCA(Estimator):
             For parameters out of range, for coordinates that are not finite, above 1e150, sparse or of unknown chunk
             sizes, and for labels that are not whole, of the wrong length or not nested.
         """
-        points = _cells(X)
+        points = read_points(self, _cells(X))
         without_lists(points.nesting, "MahalanobisHCA")
-        self._nesting = points.nesting
-        X = check_points(self, points)
+        X, self._nesting = points.X, points.nesting
         n = X.shape[0]
         plan = self._plan(n)
         self.apriori_source_, labels = self._apriori(X, points.columns.get("apriori") if apriori is ... else apriori)
@@ -242,7 +250,7 @@ class MahalanobisHCA(Estimator):
         """Return values for each point, read from the hierarchy, in X's class and chunks."""
         read = functools.partial(function, **options)
         if is_dask(self.linkage_):
-            return beside_points(whole(self.linkage_, read, (self._X.shape[0],), dtype), self._X)
+            return along_points(whole(self.linkage_, read, (self._X.shape[0],), dtype), self._X)
         return nest(on_device_of(self._X, read(self.linkage_)), self._nesting)
 
     def _plan(self, n: int) -> HcaPlan:
@@ -273,7 +281,7 @@ class MahalanobisHCA(Estimator):
             if count > n:
                 raise ValueError(f"apriori must be at most the number of points, {n}, got {count}")
             return "MiniBatchKMeans", kmeans(X, count)
-        return "given", _labels_beside(X, asked)
+        return "given", _given_labels(X, asked)
 
     def _levels(self, X: Any, labels: Any) -> Any:
         """Return labels (n, levels), points in no apriori cluster labelled `LAST`."""
@@ -321,7 +329,7 @@ def _members(threshold: Any, n: int) -> float:
     return float(check_whole("threshold", threshold, 1, 10**308))
 
 
-def _labels_beside(X: Any, labels: Any) -> Any:
+def _given_labels(X: Any, labels: Any) -> Any:
     """Return the user's labels, checked for shape and kind, as a dask array where X is one."""
     if library(labels) == "dask" and not is_dask(X):
         raise TypeError("apriori is a dask array and X is not; pass X as a dask array too, or apriori.compute()")

@@ -50,7 +50,7 @@ class Lists(NamedTuple):
     array: Any
 
 
-class Steps:
+class ChunkSteps:
     """Steps over the chunks of a data set.
 
     Parameters
@@ -124,18 +124,18 @@ class Steps:
         """Return a value as an array (1, 1): as a step of its own it goes once to each worker."""
         return self.one_by_one(step, [(partial(_itself, value),)])  # as such: dask looks into tuples and lists
 
-    def one_by_one(self, step: str, tasks: Sequence[tuple[Any, ...]], *sources: Any, beside: Any = ()) -> Any:
+    def one_by_one(self, step: str, tasks: Sequence[tuple[Any, ...]], *sources: Any, others: Any = ()) -> Any:
         """Return steps that are written out, functions with their arguments, as an array (m, 1).
 
-        Arguments that are keys, and keys in lists, stand for what is in the boxes of `sources`, or of steps `beside`:
-        pairs of a key and what it stands for.
+        Arguments that are keys, and keys in lists, stand for what is in the boxes of `sources`, or of `others`:
+        pairs of a key and its task.
         """
         import dask.array as da
         from dask.highlevelgraph import HighLevelGraph
 
         name = self.name(step)
         graph: dict[Any, Any] = {(name, k, 0): (_on_keys, *task) for k, task in enumerate(tasks)}
-        graph |= {key: (_on_keys, *task) for key, task in beside}
+        graph |= {key: (_on_keys, *task) for key, task in others}
         layers = HighLevelGraph.from_collections(name, graph, dependencies=list(sources))
         return da.Array(layers, name, ((1,) * len(tasks), (1,)), dtype=object, meta=_nothing())
 
