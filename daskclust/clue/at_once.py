@@ -88,7 +88,7 @@ def _counted(plan: CluePlan, X: Any, columns: tuple[Any, Any], group: Any, used:
     """Return the grid with the number of points up to each cell, and the cell and the number in it of each point."""
     device, (n, d) = CUDA, X.shape
     most = 8 * n + _FREE
-    facts = device.from_host(_nothing_seen(d))
+    facts = device.from_host(_initial_facts(d))
     ends, groups, is_bad = facts[: 2 * d].view(np.float64), facts[2 * d : 2 * d + 2], facts[2 * d + 2 :]
     threads = min(n, _THREADS)
     device.run(usual.look, threads, threads, X, columns, group, ends, groups, is_bad)
@@ -118,7 +118,7 @@ def _number(array: Any, k: int) -> Any:
 
 
 @functools.cache
-def _nothing_seen(d: int) -> NDArray[np.int64]:
-    """Return what is known before any of the points, of `d` coordinates, is seen."""
+def _initial_facts(d: int) -> NDArray[np.int64]:
+    """Return the extremes to start from, for points of `d` coordinates."""
     ends = np.array([np.inf] * d + [-np.inf] * d).view(np.int64)
     return np.append(ends, [np.iinfo(np.int64).max, np.iinfo(np.int64).min, 0])

@@ -81,7 +81,7 @@ def part_of(hits: Hits, places: Any) -> Hits:
     return Hits(*[values[places] if len(values) else values for values in hits])
 
 
-def one_after_the_other(a: Hits, b: Hits) -> Hits:
+def concatenated(a: Hits, b: Hits) -> Hits:
     """Return the hits of both, one after the other."""
     if len(a.toa) == 0:
         return b

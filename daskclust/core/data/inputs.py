@@ -140,7 +140,7 @@ def _is_dataset(data: Any) -> bool:
 def dataset_of(data: Any, names: Container[str] | None = None, dim: str = "point") -> Any:
     """Return a Dataset as it is, and columns of anything else as one along `dim`: those of some names, or all."""
     if _is_dataset(data):
-        return with_units_told(data)
+        return with_unit_attrs(data)
     table = table_of(data)
     if table is None:
         raise TypeError(f"points must be a Dataset, a DataFrame or a mapping with named columns, got {type(data)!r}")
@@ -151,7 +151,7 @@ def dataset_of(data: Any, names: Container[str] | None = None, dim: str = "point
     return xr.Dataset({name: (dim, *table.variable(name)) for name in there})
 
 
-def with_units_told(ds: Any) -> Any:
+def with_unit_attrs(ds: Any) -> Any:
     """Return a Dataset whose variables have their units in attributes, where libraries of units are in use."""
     carried = {name: unit_of(str(name), each) for name, each in ds.variables.items() if "units" not in each.attrs}
     given = {name: separated(str(name), ds[name].data) for name, unit in carried.items() if unit is not None}

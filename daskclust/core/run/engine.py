@@ -25,7 +25,7 @@ from daskclust.core.device.machine_code.compiling import expecting
 from daskclust.core.run import merging
 from daskclust.core.run import steps as work
 from daskclust.core.run.division import divide
-from daskclust.core.run.exchange import Layout, exchange_for, lengths_of
+from daskclust.core.run.exchange import Layout, exchange_for
 from daskclust.core.run.graph import ChunkSteps, unboxed
 from daskclust.core.run.plan import Plan, WholePlan
 from daskclust.core.space.partition import Chunk, Division, Partition
@@ -108,7 +108,8 @@ class Lazy:
         X = next(iter(columns.values()))
         self._like, self._layout = meta_of(X), Layout.of(X.chunks[0], division)
         self._exchange = exchange_for(self._layout, columns, plan.positions, plan.group)
-        runs = [array.rechunk({0: self._layout.run_lengths()}, method="tasks") for array in columns.values()]
+        lengths = tuple(np.diff(self._layout.starts).tolist())
+        runs = [array.rechunk({0: lengths}, method="tasks") for array in columns.values()]
         self._chunks = self._exchange.to_chunks(ChunkSteps("", runs, self._layout), runs)
         self._measures: Any = None
 
@@ -169,12 +170,11 @@ class Lazy:
         """Return the results for all parts as arrays with the input's chunks."""
         import dask.array as da
 
-        arrays = {}
+        arrays, lengths = {}, tuple(np.diff(self._exchange.starts).tolist())
         for result, dtype in dtypes.items():
             meta = self._like.ravel()[:0].astype(self._like.dtype if dtype is None else dtype)
-            lengths = {"adjust_chunks": {"a": lengths_of(self._exchange)}, "concatenate": False}
             name = steps.name(result.replace("_", "-"))  # dashboards cut names at what is no letter
-            kind = {"dtype": meta.dtype, "meta": meta, **lengths}
+            kind = {"dtype": meta.dtype, "meta": meta, "adjust_chunks": {"a": lengths}, "concatenate": False}
             array = da.blockwise(_result, "a", parts, "ab", name=name, result=result, **kind)
             arrays[result] = array.rechunk((self._layout.lengths,), method="tasks")
         return arrays

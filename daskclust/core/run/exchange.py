@@ -49,10 +49,6 @@ class Layout(NamedTuple):
         among = [] if partition is None else reached_by(runs, reached, len(partition))
         return cls(lengths, runs, starts, partition, among, groups)
 
-    def run_lengths(self) -> tuple[int, ...]:
-        """Return the rows of each run."""
-        return tuple(np.diff(self.starts).tolist())
-
     def back(self) -> tuple[list[list[int]], list[list[tuple[int, int]]]]:
         """Return for each chunk of the partition the runs that it has points of, and where these begin and end."""
         assert self.partition is not None
@@ -227,11 +223,6 @@ def all_to_all(rows: Any) -> Lists:
     senders, receivers = rows.shape
     method = "tasks" if workers_client() is None else "p2p"
     return Lists(rows.rechunk(((senders,), (1,) * receivers), method=method))
-
-
-def lengths_of(exchange: AsGiven) -> tuple[int, ...]:
-    """Return how many rows each part of the results has."""
-    return tuple(np.diff(exchange.starts).tolist())
 
 
 def _piece(pieces: list[Any], number: int) -> Any:
