@@ -17,7 +17,7 @@ from daskclust.core.data.columns import Kind, column, coordinate, group_number, 
 from daskclust.core.data.foreign import arrow_table, comes_from, gives_arrow, meta_of, separated, unit_of
 from daskclust.core.data.nested import Nesting, flat, flatten, is_awkward
 from daskclust.core.data.units import BOX, HITS, common, converted, in_unit
-from daskclust.core.device.arrays import device_of, here, is_cuda, is_dask, library, to_host
+from daskclust.core.device.arrays import device_of, is_cuda, is_dask, library, to_current_device, to_host
 
 LAYER = ("layer",)
 EVENT = ("event",)
@@ -374,5 +374,5 @@ def on_device_of(X: Any, values: Any, dtype: Any = None) -> Any:
     if is_cuda(values) != is_cuda(X):
         values = device.from_host(to_host(values))
     elif is_cuda(values):
-        values = here(values)
+        values = to_current_device(values)
     return values if dtype is None else device.cast(values, dtype)
