@@ -175,8 +175,9 @@ class MahalanobisHCA(Estimator):
             For parameters out of range, for coordinates that are not finite, above 1e150, sparse or of unknown chunk
             sizes, and for labels that are not whole, of the wrong length or not nested.
         """
-        points = read_points(self, _cells(X))
-        without_lists(points.nesting, "MahalanobisHCA")
+        points = read_points(self, _cells(X), ("apriori",))
+        if points.nesting is not None:
+            without_lists(points.nesting, "MahalanobisHCA")
         X, self._nesting = points.X, points.nesting
         n = X.shape[0]
         plan = self._plan(n)
@@ -291,11 +292,11 @@ class MahalanobisHCA(Estimator):
         return map_rows(_as_levels, labels if labels.ndim == 2 else labels[:, None], noise)
 
 
-def _cells(data: Any) -> Points:
-    """Return the coordinates (n, d) in what a user gives, and its other columns."""
+def _cells(data: Any) -> Any:
+    """Return the coordinates (n, d) of data with a variable ``X``, and its other columns; other data as they are."""
     table = None if isinstance(data, Points) else table_of(data)
     if table is None or "X" not in table:
-        return split_points(data, ("apriori",))
+        return data
     if library(data) != "xarray":
         return split_points(table["X"], ())._replace(columns=table)
     X = cells_of(data)

@@ -215,20 +215,22 @@ def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequenc
     """
     if isinstance(data, Points):
         return data
-    if is_awkward(data):
+    if (type(data) is np.ndarray or is_dask(data)) and not data.dtype.names:
+        X, unit = column("X", data, reals), None
+    elif is_awkward(data):
         flattened, nesting = flatten(data)
         return split_points(flattened, not_coordinates, coordinates)._replace(nesting=nesting)
-    table = table_of(data)
-    if table is not None:
+    elif (table := table_of(data)) is not None:
         axes = _coordinate_names(list(table), not_coordinates, coordinates)
         check_one_dimension(table.dims([*axes, *(name for name in not_coordinates if name in table)]), axes)
         if _is_dataset(data):
             table = table.keep([name for name in table if data[name].dims == data[axes[0]].dims])
         return _points_of(data, table, axes)
-    if library(data) == "dask" and not is_dask(data):
+    elif library(data) == "dask":
         raise TypeError(f"X must be an array, a DataFrame or an xarray.Dataset, got {type(data)!r}")
-    X = data if library(data) == "scipy" else column("X", data, reals)
-    numbers, unit = range(X.shape[1] if len(X.shape) == 2 else 0), separated("X", data)[1]
+    else:
+        X, unit = data if library(data) == "scipy" else column("X", data, reals), separated("X", data)[1]
+    numbers = range(X.shape[1] if len(X.shape) == 2 else 0)
     return Points(X, tuple(numbers), {}, units={} if unit is None else dict.fromkeys(numbers, unit))
 
 

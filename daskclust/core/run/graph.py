@@ -231,10 +231,10 @@ def _size_of(value: Any) -> int:
 
 def boxed(values: Sequence[Any], shape: tuple[int, int] = (-1, 1)) -> Box:
     """Return objects as an array of this shape, by default (n, 1)."""
-    box = np.empty(len(values), object).view(Box)
+    box: Any = np.empty(len(values), object).view(Box)
     for k, value in enumerate(values):
         box[k] = value
-    return box.reshape(shape)
+    return box.reshape(shape)  # type: ignore[no-any-return]
 
 
 def unboxed(box: Any) -> Any:
