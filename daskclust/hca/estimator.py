@@ -23,16 +23,15 @@ from daskclust.core.data.inputs import (
     stack,
     table_of,
 )
-from daskclust.core.data.lazy import along_points, count_values, map_points, map_rows, whole
+from daskclust.core.data.lazy import along_points, map_rows, whole
 from daskclust.core.data.nested import nest, without_lists
 from daskclust.core.device.arrays import is_dask, keeping_device, library, to_host
-from daskclust.core.run.division import for_exchange, rows_per_task, task_count, tell_of_large_chunks
+from daskclust.core.run.division import divide_groups
 from daskclust.core.run.engine import gather
-from daskclust.core.run.workers import find_workers
-from daskclust.core.space.partition import Division, Partition
+from daskclust.core.space.partition import Division
 from daskclust.estimator import Estimator
 from daskclust.hca.apriori import kmeans
-from daskclust.hca.plan import LAST, RULES, HcaPlan, cost_of_points, pack_groups, rule_of
+from daskclust.hca.plan import LAST, RULES, HcaPlan, cost_of_points, rule_of
 
 _NEARLY_ALL = 0.95  # of the points, in one cluster
 _FAR = 1000  # times another spread
@@ -189,7 +188,7 @@ class MahalanobisHCA(Estimator):
         self._far = _far_spreads(X, points.axes) if isinstance(X, np.ndarray) else ""
         # for the class and the chunks of results; a copy, or all of X would be kept
         self._X = X[:0].copy() if isinstance(X, np.ndarray) else X
-        columns, division = _packed(columns, partition)
+        columns, division = _divided(columns, partition)
         results = gather(plan, columns, division, {"Z": ((n - 1, 4), np.float64), "n_apriori": ((), np.int64)})
         self.linkage_, self.n_apriori_merges_ = results["Z"], results["n_apriori"]
         return self
@@ -357,28 +356,12 @@ def _as_levels(labels: Any, noise: int) -> Any:
     return np.where(levels == noise, LAST, levels)
 
 
-def _packed(columns: dict[str, Any], partition: str) -> tuple[dict[str, Any], Division]:
-    """Return how dask arrays are divided so that apriori clusters are whole, and with them the number of each pack."""
+def _divided(columns: dict[str, Any], partition: str) -> tuple[dict[str, Any], Division]:
+    """Return columns, and how dask arrays are divided so that apriori clusters are whole."""
     if partition not in ("auto", "chunks"):
         raise ValueError(f'partition must be "auto" or "chunks", got {partition!r}')
     X = columns["X"]
     if not is_dask(X) or partition == "chunks" or X.numblocks[0] == 1 or "apriori" not in columns:
         return columns, Division(None)
-    workers = find_workers()
-    tell_of_large_chunks(columns, workers)
-    coarsest = columns["apriori"][:, -1]
-    labels, sizes = count_values(coarsest)
-    known = labels != LAST
-    rows = rows_per_task(X, cost_of_points(sizes[known], X.shape[1]), workers)
-    packs = task_count(X, rows)
-    pack = pack_groups(labels[known], sizes[known], packs)
-    columns = {**columns, "pack": map_points(_pack_of, coarsest, labels[known], pack)}
-    return columns, for_exchange(Division(Partition(groups=packs), rows), columns, workers)
-
-
-def _pack_of(label: Any, labels: Any, pack: Any) -> Any:
-    """Return the pack of each point; points in no apriori cluster go anywhere, evenly."""
-    if not len(labels):
-        return np.arange(len(label))
-    place = np.minimum(np.searchsorted(labels, label), len(labels) - 1)
-    return np.where(label == LAST, np.arange(len(label)), pack[place])
+    cost = functools.partial(cost_of_points, d=X.shape[1])
+    return divide_groups(columns, columns["apriori"][:, -1], LAST, HcaPlan.group, cost)

@@ -5,10 +5,11 @@ Blocks of space need a pass over the coordinates, which takes a sample of points
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.core.data.foreign import meta_of
+from daskclust.core.data.lazy import count_values, map_points
 from daskclust.core.device.arrays import device_of, is_cuda
 from daskclust.core.run.plan import Cost, Plan
 from daskclust.core.run.workers import MOST, SECONDS, Workers, dividing_size, find_workers, points_per_task
@@ -137,6 +139,47 @@ def tell_of_large_chunks(columns: dict[str, Any], workers: Workers, size: float 
             "X.rechunk(), or start workers with more memory or fewer threads",
             *(most, size, format_bytes(int(most * size)), format_bytes(int(workers.memory))),
         )
+
+
+# ------------------------------------------------------------------------------------------------------- whole groups
+def divide_groups(
+    columns: dict[str, Any], group: Any, nobody: int, name: str, cost: Callable[[NDArray[np.int64]], Cost]
+) -> tuple[dict[str, Any], Division]:
+    """Return dask arrays with one more, the number of each point's pack of whole groups, and their division by it.
+
+    This computes: one pass over `group` counts sizes of groups. Points of the group `nobody` may go anywhere; `name` is
+    that of the new column, and `cost` returns what a point costs by the sizes of groups.
+    """
+    X, workers = next(iter(columns.values())), find_workers()
+    tell_of_large_chunks(columns, workers)
+    labels, sizes = count_values(group)
+    labels, sizes = labels[labels != nobody], sizes[labels != nobody]
+    rows = rows_per_task(X, cost(sizes), workers)
+    packs = task_count(X, rows)
+    pack = map_points(_pack_of, group, labels, pack_groups(labels, sizes, packs), nobody)
+    columns = {**columns, name: pack}
+    return columns, for_exchange(Division(Partition(groups=packs), rows), columns, workers)
+
+
+def pack_groups(labels: NDArray[np.int64], sizes: NDArray[np.int64], packs: int) -> NDArray[np.int64]:
+    """Return the pack of each group, so that packs take about as long: the largest go first, time is size^2.
+
+    Ties go to smaller labels and packs, so that the answer is always the same; results do not depend on it.
+    """
+    load = [(0.0, k) for k in range(packs)]
+    pack = np.empty(len(labels), np.int64)
+    for k in np.lexsort((labels, -sizes)):
+        least, pack[k] = load[0]
+        heapq.heapreplace(load, (least + float(sizes[k]) ** 2, int(pack[k])))
+    return pack
+
+
+def _pack_of(label: Any, labels: Any, pack: Any, nobody: int) -> Any:
+    """Return the pack of each point; points in no group go anywhere, evenly."""
+    if not len(labels):
+        return np.arange(len(label))
+    place = np.minimum(np.searchsorted(labels, label), len(labels) - 1)
+    return np.where(label == nobody, np.arange(len(label)), pack[place])
 
 
 # ----------------------------------------------------------------------------------------------------- blocks of space
