@@ -162,7 +162,7 @@ def pairs_of(option: str, text: str | None, example: str) -> dict[str, str] | No
 
 
 @dataclass(frozen=True, kw_only=True)
-class Naming:
+class ColumnOptions:
     """Options of what the columns of a file are."""
 
     columns: Annotated[
@@ -185,7 +185,7 @@ class Naming:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cells:
+class CellOptions:
     """Options of how a file of cells is read."""
 
     channels: Annotated[str | None, reading("Of cells: CD3,CD4 or CD*.", default="not time")] = None

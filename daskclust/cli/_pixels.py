@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from daskclust.cli._console import READOUTS
 from daskclust.cli._errors import Terminated, handling
-from daskclust.cli._options import Naming, file_argument, option, reading
+from daskclust.cli._options import ColumnOptions, file_argument, option, reading
 from daskclust.io.files import PARQUET
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _readout = partial(option, READOUTS)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pixels(Naming):
+class Pixels(ColumnOptions):
     """Hits of a file, or of a readout that is followed, and options of how they are read."""
 
     source: Annotated[str, file_argument("Pixel hits: .tpx3, .t3pa, .parquet, .csv ...; or tcp://")]

@@ -11,7 +11,7 @@ from daskclust.cli._estimate import estimate
 from daskclust.cli._job import Job, Running
 from daskclust.cli._options import (
     Chunks,
-    Naming,
+    ColumnOptions,
     clustering,
     file_argument,
     names,
@@ -53,7 +53,7 @@ def clue(
         list[str] | None, clustering("Period of an axis, phi=6.283; repeatable.", metavar="TEXT", default="open")
     ] = None,
     coordinates: Annotated[str | None, reading("Columns of the axes, e.g. eta,phi; 1 to 4.", default="x,y")] = None,
-    file: Naming,
+    file: ColumnOptions,
     run: Running,
     partition: Annotated[
         Literal["auto", "layers", "space", "chunks"], running("How --workers divide the hits; chunks: as they come.")
@@ -96,7 +96,7 @@ def clue(
         job.table(lambda: cluster_table(result, weight=weight, n_clusters=count))
     job.show()
     of_axes = ["--coordinates", coordinates] if coordinates else []
-    job.next("clue", *of_axes, reading=words_of(file, Naming))
+    job.next("clue", *of_axes, reading=words_of(file, ColumnOptions))
 
 
 def _why(result: xr.Dataset, rhoc: float | str) -> str:

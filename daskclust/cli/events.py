@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from daskclust.cli._estimate import estimate
 from daskclust.cli._job import Job, Running
-from daskclust.cli._options import Naming, clustering, words_of
+from daskclust.cli._options import ColumnOptions, clustering, words_of
 from daskclust.cli._parameters import ParametersOf
 from daskclust.cli._pixels import ROUND, Ending, Pixels, check_columns, windows
 from daskclust.io.replacing import naming
@@ -99,7 +99,7 @@ def events(
         ending.show(job)
     else:
         job.show()
-    job.next("events", reading=words_of(pixels, Naming))
+    job.next("events", reading=words_of(pixels, ColumnOptions))
 
 
 def _why(pixels: Pixels, builder: EventBuilder, job: Job) -> str:

@@ -12,7 +12,7 @@ from daskclust.cli._estimate import estimate
 from daskclust.cli._job import Job, Running
 from daskclust.cli._options import (
     WRITABLE,
-    Cells,
+    CellOptions,
     clustering,
     file_argument,
     in_chunks,
@@ -68,7 +68,7 @@ def hca(
     min_size: Annotated[
         str, clustering("Smaller ones are noise: cells, or a fraction.", parser=number_or_text, metavar="N")
     ] = "1",
-    file: Cells,
+    file: CellOptions,
     assignments: Annotated[Path | None, reading("Apriori clusters of gmhclust.", default="none")] = None,
     run: RunningHca,
     chunks: Annotated[int | None, in_chunks("100 000")] = None,
@@ -137,7 +137,7 @@ def hca(
     job.show(to)
     if not run.as_json and not run.quiet:
         _show_clusters(label, to) if has_cut else _show_top(Z, min_size, to)  # type: ignore[arg-type]
-    job.next("hca", reading=words_of(file, Cells))
+    job.next("hca", reading=words_of(file, CellOptions))
 
 
 def _why(Z: np.ndarray[Any, Any], cut: dict[str, Any]) -> str:

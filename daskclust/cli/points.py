@@ -13,7 +13,7 @@ from daskclust.cli._options import (
     Axes,
     Box,
     Chunks,
-    Naming,
+    ColumnOptions,
     box_of,
     clustering,
     file_argument,
@@ -47,7 +47,7 @@ FOF = """
 
 # -------------------------------------------------------------------------------------------------------------- reading
 @dataclass(frozen=True, kw_only=True)
-class Reading(Naming):
+class Reading(ColumnOptions):
     """Options of how points are read."""
 
     particle_type: Annotated[str, reading("Of a snapshot: gas, dm, stars, bh, or a number.")] = "dm"
@@ -73,7 +73,7 @@ class Reading(Naming):
     def words(self, boxsize: str | None) -> list[str] | None:
         """Return the options with which the explorer reads the same points; it has none for particles of a type."""
         box = ["--boxsize", boxsize] if boxsize else []
-        return words_of(self, Naming) + box if self.particle_type == "dm" else None
+        return words_of(self, ColumnOptions) + box if self.particle_type == "dm" else None
 
 
 # --------------------------------------------------------------------------------------------------------------- dbscan

@@ -16,9 +16,9 @@ from daskclust.cli._console import console, emit, errors, facts_table, show, tab
 from daskclust.cli._options import (
     Axes,
     Box,
-    Cells,
+    CellOptions,
+    ColumnOptions,
     Json,
-    Naming,
     Quiet,
     box_of,
     file_argument,
@@ -82,8 +82,8 @@ def explore(
     system: Annotated[System | None, reading("What clusters the points.", default="what suits the file")] = None,
     coordinates: Axes = None,
     boxsize: Box = None,
-    file: Naming,
-    cells: Cells,
+    file: ColumnOptions,
+    cells: CellOptions,
     port: Annotated[int, running("Port of the page; 0: a free one.", min=0, max=65535)] = 0,
     address: Annotated[str, running("Where to listen; another one lets others in, with a token.")] = "localhost",
     allow_origin: Annotated[

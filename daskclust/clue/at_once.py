@@ -23,7 +23,7 @@ from daskclust.clue.plan import CluePlan
 from daskclust.core.device.arrays import CUDA, device_of
 from daskclust.core.space.grid import MAX_AXES, PAD, WIDER, Cells, Grid, make_grid
 
-_FREE = 1 << 16  # cells that the table has beside eight for each point
+_FREE = 1 << 16  # cells of the table, in addition to eight for each point
 MOST = ((1 << 31) - _FREE - 1) // 8  # points: numbers of cells stay within 32 bits
 _THREADS = 1 << 17  # that look at the coordinates
 _HOPS = 1024  # links of a chain that a thread follows; chains are that much shorter after each round
@@ -42,7 +42,7 @@ def fit_at_once(plan: CluePlan, columns: dict[str, Any]) -> dict[str, Any] | Non
     Returns
     -------
     dict of arrays or None
-        As `run_in_memory` gives them; None where the points are on the host, or need a closer look.
+        As `run_in_memory` gives them; None where the points need a closer look.
     """
     X = columns["X"]
     n, near = len(X), plan.near(min(X.shape[1], MAX_AXES))
@@ -51,8 +51,8 @@ def fit_at_once(plan: CluePlan, columns: dict[str, Any]) -> dict[str, Any] | Non
     device, dtype = CUDA, X.dtype.type
     weight, rhoc = (columns.get(name, device.empty(0, dtype)) for name in ("weight", "rhoc"))
     group = columns.get("layer", device.empty(0, np.int32))
-    told = device.empty(n + 1, np.int32)  # how many seeds there are up to each point, and how many points are treated
-    seeds, used = told[:n], told[n:]
+    counts = device.empty(n + 1, np.int32)  # how many seeds there are up to each point, and how many points are treated
+    seeds, used = counts[:n], counts[n:]
     cells, cell, rank = _counted(plan, X, (weight, rhoc), group, used)
     run = functools.partial(device.run, limit=used.reshape(()))
 
@@ -80,7 +80,7 @@ def fit_at_once(plan: CluePlan, columns: dict[str, Any]) -> dict[str, Any] | Non
         run(formulas.find_root, n, parent, _HOPS, device.empty(1, np.int32))
     device.running_sum(results["is_seed"], seeds)
     run(formulas.end_of_chain, n, cells.order, kind, parent, seeds, device.empty(0, np.int32), results["labels"])
-    n_clusters, treated = map(int, device.to_host(told[n - 1 :]))
+    n_clusters, treated = map(int, device.to_host(counts[n - 1 :]))
     return results | {"n_clusters": n_clusters} if treated else None
 
 
@@ -88,7 +88,7 @@ def _counted(plan: CluePlan, X: Any, columns: tuple[Any, Any], group: Any, used:
     """Return the grid with the number of points up to each cell, and the cell and the number in it of each point."""
     device, (n, d) = CUDA, X.shape
     most = 8 * n + _FREE
-    facts = device.from_host(_nothing_seen(d))
+    facts = device.from_host(_initial_facts(d))
     ends, groups, is_bad = facts[: 2 * d].view(np.float64), facts[2 * d : 2 * d + 2], facts[2 * d + 2 :]
     threads = min(n, _THREADS)
     device.run(usual.look, threads, threads, X, columns, group, ends, groups, is_bad)
@@ -118,7 +118,7 @@ def _number(array: Any, k: int) -> Any:
 
 
 @functools.cache
-def _nothing_seen(d: int) -> NDArray[np.int64]:
-    """Return what is known before any of the points, of `d` coordinates, is seen."""
+def _initial_facts(d: int) -> NDArray[np.int64]:
+    """Return the extremes to start from, for points of `d` coordinates."""
     ends = np.array([np.inf] * d + [-np.inf] * d).view(np.int64)
     return np.append(ends, [np.iinfo(np.int64).max, np.iinfo(np.int64).min, 0])

@@ -71,7 +71,7 @@ class ClueParameters(Plan):
         """Compute density, nearest higher and separation: all that does not depend on thresholds."""
         device = device_of(chunk.columns["X"])
         columns = chunk.columns
-        n, dtype, new = len(columns["X"]), columns["X"].dtype.type, maker(device, chunk)
+        n, dtype, new = len(columns["X"]), columns["X"].dtype.type, allocator(device, chunk)
         order, nearest = new("order", n + PAD, np.int32), new("nearest", n, np.int32)
         rho, delta = new("rho", n + PAD, dtype), new("delta", n, dtype)
         if n == 0:
@@ -232,8 +232,8 @@ class ClueParameters(Plan):
         return {"visit": formulas.add_weighted, "chi": self.chi}
 
 
-def maker(device: Host | Cuda, chunk: Chunk) -> Callable[..., Any]:
-    """Return what makes arrays for results of a step: scratch in memory, where the next step follows at once."""
+def allocator(device: Host | Cuda, chunk: Chunk) -> Callable[..., Any]:
+    """Return a function (name, shape, dtype) that allocates results: as scratch where the next step follows at once."""
     if chunk.ids is None:
         return device.scratch
     return lambda _name, shape, dtype: device.empty(shape, dtype)

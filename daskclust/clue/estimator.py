@@ -11,7 +11,7 @@ from daskclust.clue.at_once import fit_at_once
 from daskclust.clue.densities import Densities
 from daskclust.clue.kernels.density import choose_kernel
 from daskclust.clue.plan import CluePlan
-from daskclust.core.data.checks import axis_periods, check_distance, check_points, check_positive
+from daskclust.core.data.checks import axis_periods, check_distance, check_positive
 from daskclust.core.data.columns import groups, plain, reals
 from daskclust.core.data.foreign import unit_of
 from daskclust.core.data.inputs import (
@@ -22,11 +22,11 @@ from daskclust.core.data.inputs import (
     aligned_column,
     joined_groups,
     on_device_of,
-    split_points,
+    read_points,
 )
 from daskclust.core.data.nested import flat, nest
 from daskclust.core.data.units import threshold_in
-from daskclust.core.device.arrays import device_of, is_dask, library
+from daskclust.core.device.arrays import device_of, is_cuda, is_dask, library
 from daskclust.core.run.engine import lazily, run_in_memory
 from daskclust.core.space.partition import Chunk, Partition
 from daskclust.estimator import Estimator
@@ -167,30 +167,18 @@ class CLUE(Estimator):
             For parameters out of range, and for coordinates or columns that are not finite, of the wrong shape, of
             unknown chunk sizes, or of units that cannot be converted.
         """
-        points = split_points(X, EVENT + LAYER + WEIGHT)
-        layer = _named(points, LAYER) if layer is None else layer
-        if event is None:
-            event = _named(points, EVENT) if points.nesting is None else points.nesting.event(_named(points, EVENT))
-        weight = next((name for name in WEIGHT if name in points.columns), None) if sample_weight is None else ...
-        told = unit_of("sample_weight", sample_weight) if weight is ... else points.units.get(weight)
-        self._weight_unit = "1" if weight is None else told
-        sample_weight = _named(points, WEIGHT) if sample_weight is None else sample_weight
-        self._nesting = points.nesting
-        coordinates = check_points(self, points)
-        self._axes = points.axes if len(points.axes) else tuple(range(coordinates.shape[1]))
-        plan = self._plan(self._axes, coordinates.dtype)
-        columns = {"X": coordinates}
-        columns |= _groups(coordinates, flat(layer, "layer", self._nesting), flat(event, "event", self._nesting))
-        if sample_weight is not None:
-            sample_weight = flat(sample_weight, "sample_weight", self._nesting)
-            columns["weight"] = aligned_column(coordinates, "sample_weight", sample_weight, reals, coordinates.dtype)
+        points = read_points(self, X, EVENT + LAYER + WEIGHT)
+        self._axes, self._nesting = points.axes, points.nesting
+        plan = self._plan(points.axes, points.X.dtype)
+        columns = {"X": points.X, **_groups(points, layer, event), **self._weights(points, sample_weight)}
         if plan.rhoc is None:
-            columns["rhoc"] = self._thresholds(coordinates, points, weight)
+            columns["rhoc"] = self._rhoc_of = self._thresholds(points, sample_weight is None)
         self._lazy = lazily(plan, columns, partition)  # other thresholds may come
         if self._lazy is not None:
             self._keep(self._lazy.run(plan))
         else:
-            self._keep(fit_at_once(plan, columns) or run_in_memory(plan, columns))
+            at_once = fit_at_once(plan, columns) if is_cuda(points.X) else None
+            self._keep(at_once or run_in_memory(plan, columns))
         return self
 
     def rethreshold(self, *, rhoc: Any = None, delta_c: float | None = None, delta_o: float | None = None) -> CLUE:
@@ -261,12 +249,12 @@ class CLUE(Estimator):
         return self
 
     def _keep(self, results: dict[str, Any]) -> None:
-        self.labels_ = nest(results["labels"], self._nesting)
-        self.density_ = nest(results["density"], self._nesting)
-        self.delta_ = nest(results["delta"], self._nesting)
-        self.nearest_higher_ = nest(results["nearest_higher"], self._nesting)
-        self.is_seed_ = nest(results["is_seed"], self._nesting)
-        self.n_clusters_ = results["n_clusters"]
+        self.n_clusters_ = results.pop("n_clusters")
+        if self._nesting is not None:
+            results = {name: nest(values, self._nesting) for name, values in results.items()}
+        self.labels_, self.is_seed_ = results["labels"], results["is_seed"]
+        self.density_, self.delta_ = results["density"], results["delta"]
+        self.nearest_higher_ = results["nearest_higher"]
 
     def _plan(self, axes: tuple[Any, ...], dtype: Any = np.float64) -> CluePlan:
         """Check the parameters and return the plan."""
@@ -292,16 +280,26 @@ class CLUE(Estimator):
             periods,
         )
 
-    def _thresholds(self, coordinates: Any, points: Points, weight: Any) -> Any:
-        """Return the column of one rhoc for each point."""
+    def _weights(self, points: Points, given: Any) -> dict[str, Any]:
+        """Return the column of weights, if there are any; thresholds are in their unit."""
+        self._weight_unit: Any = "1"
+        if given is not None:
+            self._weight_unit = unit_of("sample_weight", given)
+        elif (name := next((name for name in WEIGHT if name in points.columns), None)) is not None:
+            given, self._weight_unit = points.columns[name], points.units.get(name)
+        else:
+            return {}
+        return {"weight": points.aligned("sample_weight", given, reals, points.X.dtype)}
+
+    def _thresholds(self, points: Points, has_units: bool) -> Any:
+        """Return the column of one rhoc for each point; that of `X` has its unit where the weights are of `X`, too."""
         rhoc = self.rhoc
         if isinstance(rhoc, str):
             if rhoc not in points.columns:
                 raise ValueError(f"rhoc names the column {rhoc!r}; X has {sorted(points.columns)}")
-            told = None if weight is ... else points.units.get(rhoc)
-            rhoc = threshold_in(rhoc, points.columns[rhoc], told, self._weight_unit)
-        self._rhoc_of = aligned_column(coordinates, "rhoc", self._in_unit_of_weights(rhoc), reals, coordinates.dtype)
-        return self._rhoc_of
+            unit = points.units.get(rhoc) if has_units else None
+            rhoc = threshold_in(rhoc, points.columns[rhoc], unit, self._weight_unit)
+        return points.aligned("rhoc", self._in_unit_of_weights(rhoc), reals, points.X.dtype)
 
     def _in_unit_of_weights(self, rhoc: Any) -> Any:
         """Return thresholds, which may carry a unit, one for each point."""
@@ -309,19 +307,16 @@ class CLUE(Estimator):
         return values if unit is None else threshold_in("rhoc", plain("rhoc", values), unit, self._weight_unit)
 
 
-def _named(points: Points, names: tuple[str, ...]) -> Any:
-    return next((points.columns[name] for name in names if name in points.columns), None)
-
-
-def _groups(X: Any, layer: Any, event: Any) -> dict[str, Any]:
-    """Return the integer columns that say which points are in one group: those where layer and event are equal."""
-    given = {"event": event, "layer": layer}
-    columns = {
-        name: _narrowed(aligned_column(X, name, values, groups)) for name, values in given.items() if values is not None
-    }
+def _groups(points: Points, layer: Any, event: Any) -> dict[str, Any]:
+    """Return the integer column that says which points are in one group: those where layer and event are equal."""
+    given = {"event": event, "layer": points.first(LAYER) if layer is None else layer}
+    if event is None:
+        own = points.first(EVENT)
+        given["event"] = own if points.nesting is None else points.nesting.event(own)
+    columns = [_narrowed(points.aligned(name, each, groups)) for name, each in given.items() if each is not None]
     if len(columns) == 2:
-        columns = {"layer": joined_groups(X, columns["event"], columns["layer"])}
-    return dict(zip(["layer"], columns.values(), strict=False))
+        columns = [joined_groups(points.X, *columns)]
+    return {"layer": columns[0]} if columns else {}
 
 
 def _narrowed(values: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.clue.densities import ClueParameters, Densities, maker
+from daskclust.clue.densities import ClueParameters, Densities, allocator
 from daskclust.clue.kernels import formulas
 from daskclust.core.device.arrays import Cuda, Host, device_of, fill
 from daskclust.core.merge.own_ids import OwnIds
@@ -97,7 +97,7 @@ class CluePlan(ClueParameters):
     def _chains(self, device: Host | Cuda, densities: Densities) -> Chains:
         """Say what each point is, and follow its chain to the last point."""
         chunk, order, rho, delta, nearest = densities
-        n, dtype, new = len(delta), rho.dtype.type, maker(device, chunk)
+        n, dtype, new = len(delta), rho.dtype.type, allocator(device, chunk)
         kind, parent = new("kind", n, np.int8), new("parent", n, np.int32)
         is_seed = device.empty(n, np.bool_)
         rhoc_of = chunk.columns["rhoc"] if self.rhoc is None else device.empty(0, dtype)

@@ -30,7 +30,7 @@ class BlockSearch:
         self.blocks = sort_into_blocks(device, X, grid, eps)
         self.limits = squared_limits(eps, X.dtype.type)
         self.order, self.start, self.positions = self.blocks.order, self.blocks.start, self.blocks.positions
-        self.stop, self._held, self.in_order = self.start[1:], self.blocks.occupied, True
+        self.stop, self._occupied, self.in_order = self.start[1:], self.blocks.occupied, True
         self._rows, self._is_near = len(self.blocks.row_first) - 1, device.empty(0, np.bool_)
 
     @property
@@ -65,11 +65,11 @@ class BlockSearch:
             device.run(core_points.forget_far, self._n, blocks.positions, low, high, blocks.grid.period, reach, count)
         self.stop, self.in_order = device.empty(self.n_cells, np.int32), False
         if device is HOST:
-            self._held = device.empty(self._n_blocks, np.int64)
-            device.run(core_points.gather_core, self._n_blocks, blocks, least, count, self.stop, self._held)
+            self._occupied = device.empty(self._n_blocks, np.int64)
+            device.run(core_points.gather_core, self._n_blocks, blocks, least, count, self.stop, self._occupied)
         else:
-            self._held = device.full(self._n_blocks, 0, np.int64)
-            device.run(on_cuda.gather_core_of_cell, self.n_cells, blocks, least, count, self.stop, self._held)
+            self._occupied = device.full(self._n_blocks, 0, np.int64)
+            device.run(on_cuda.gather_core_of_cell, self.n_cells, blocks, least, count, self.stop, self._occupied)
         device.run(write_boxes, blocks.boxes.shape[1], self._n, blocks, grain=1024)
 
     def _count_neighbours(self, enough: Any, count: Any) -> None:
@@ -94,14 +94,14 @@ class BlockSearch:
         if device is HOST:
             is_whole = device.empty(self._n_blocks, np.bool_)
             self._is_near = device.empty(self._n_blocks, np.bool_)
-            held = self._held, is_whole, self._is_near
-            device.run(links.link_within, self._n_blocks, blocks, self.stop, self.limits, *held, parent, grain=1024)
-            device.run(links.link_row, self._rows, blocks, self.stop, self.limits, *held, parent, grain=256)
+            known = self._occupied, is_whole, self._is_near
+            device.run(links.link_within, self._n_blocks, blocks, self.stop, self.limits, *known, parent, grain=1024)
+            device.run(links.link_row, self._rows, blocks, self.stop, self.limits, *known, parent, grain=256)
             return parent
         most = self._n // _POINTS_A_PAIR + 1
         pairs = on_cuda.CellPairs(device.empty((most, 4), np.int32), device.full(1, 0, np.int64))
         parts = on_cuda.PARTS if blocks.grid.highest[0] else 1 + blocks.grid.highest[1]
-        args = blocks, self.stop, self.limits, self._held, parent, pairs
+        args = blocks, self.stop, self.limits, self._occupied, parent, pairs
         device.run(on_cuda.link_part, parts * cells, cells, *args)
         device.run(on_cuda.link_listed, most << on_cuda.WARP_BITS, blocks, self.stop, self.limits, parent, pairs)
         return parent
@@ -111,7 +111,7 @@ class BlockSearch:
 
         Only numbers beyond those of `above` (n,) count, unless it is empty; where there is none, it is `links.NONE`.
         """
-        device, args = self._device, (self.blocks, self.stop, self.limits, self._held)
+        device, args = self._device, (self.blocks, self.stop, self.limits, self._occupied)
         if device is HOST:
             device.run(links.label_border, self._n_blocks, *args, self._is_near, number, above, label, grain=512)
         else:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from daskclust.core.data.checks import check_distance, check_points, check_positive, check_whole, raise_not_finite
+from daskclust.core.data.checks import check_distance, check_positive, check_whole, raise_not_finite
 from daskclust.core.data.columns import plain, reals
-from daskclust.core.data.inputs import Points, aligned_column, split_points
-from daskclust.core.data.nested import flat, nest
+from daskclust.core.data.inputs import Points, read_points
+from daskclust.core.data.nested import nest
 from daskclust.core.run.engine import run, run_in_memory
 from daskclust.core.space.partition import Partition
 from daskclust.dbscan.plan import FINEST, MOST_NEIGHBOURS, DbscanPlan
@@ -22,16 +22,15 @@ Boxsize = float | Sequence[float | None] | None
 class _DensityClusters(Estimator):
     """What DBSCAN and friends-of-friends share: the run of a plan, and the results that follow from labels."""
 
-    def _run(self, X: Any, points: Points, plan: DbscanPlan, sample_weight: Any, partition: str | Partition) -> None:
-        columns, nesting = {"X": X}, points.nesting
+    def _run(self, points: Points, plan: DbscanPlan, sample_weight: Any, partition: str | Partition) -> None:
+        columns, nesting = {"X": points.X}, points.nesting
         if sample_weight is not None:
-            sample_weight = flat(sample_weight, "sample_weight", nesting)
-            columns["weight"] = aligned_column(X, "sample_weight", sample_weight, reals, np.float64)
+            columns["weight"] = points.aligned("sample_weight", sample_weight, reals, np.float64)
         if nesting is not None and nesting.counts is not None:
             results = _each_event(plan, columns, nesting.counts)
         else:
             results = run(plan, columns, partition)
-        self._X = X
+        self._X = points.X
         self.labels_ = nest(results["labels"], nesting)
         self.is_core_ = nest(results["is_core"], nesting)
         self.n_clusters_ = results["n_clusters"]
@@ -177,12 +176,11 @@ class DBSCAN(_DensityClusters):
             min_samples = check_whole("min_samples", self.min_samples, 1, MOST_NEIGHBOURS, clamp=True)
         else:
             min_samples = check_whole("min_samples", self.min_samples, 1, 10**308)
-        points = split_points(X, ())
-        X = check_points(self, points)
-        period = _periods(self.boxsize, X.shape[1], "eps", eps)
+        points = read_points(self, X)
+        period = _periods(self.boxsize, points.X.shape[1], "eps", eps)
         least = 2 if min_samples == 2 and sample_weight is None else 1
         plan = DbscanPlan(eps, min_samples, least, period, sample_weight is not None)
-        self._run(X, points, plan, sample_weight, partition)
+        self._run(points, plan, sample_weight, partition)
         return self
 
     def _check_metric(self) -> None:
@@ -272,10 +270,9 @@ class FriendsOfFriends(_DensityClusters):
         """
         length = check_distance("linking_length", self.linking_length)
         least = check_whole("min_members", self.min_members, 1, clamp=True)
-        points = split_points(X, ())
-        X = check_points(self, points)
-        period = _periods(self.boxsize, X.shape[1], "linking_length", length)
-        self._run(X, points, DbscanPlan(length, min(least, 2), least, period, name="fof"), None, partition)
+        points = read_points(self, X)
+        period = _periods(self.boxsize, points.X.shape[1], "linking_length", length)
+        self._run(points, DbscanPlan(length, min(least, 2), least, period, name="fof"), None, partition)
         return self
 
 

@@ -1,4 +1,4 @@
-"""Hits of one chunk beside those of the next: what may go over a border of time, on the host.
+"""Hits near the borders of a chunk in time, whose clusters may go on in other chunks; on the host.
 
 A chunk's hits are on its device. Only those near a border come to the host, and all of them where a rule needs a chain.
 """
@@ -81,7 +81,7 @@ def part_of(hits: Hits, places: Any) -> Hits:
     return Hits(*[values[places] if len(values) else values for values in hits])
 
 
-def one_after_the_other(a: Hits, b: Hits) -> Hits:
+def concatenated(a: Hits, b: Hits) -> Hits:
     """Return the hits of both, one after the other."""
     if len(a.toa) == 0:
         return b

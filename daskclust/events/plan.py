@@ -29,11 +29,11 @@ from daskclust.events.borders import (
     Ids,
     Open,
     Sorted,
+    concatenated,
     distinct_pairs,
     first_hits,
     ids_in_time,
     on_host,
-    one_after_the_other,
     part_of,
     place_of,
     time_of,
@@ -149,7 +149,7 @@ class EventPlan(Plan):
         late = slice(place_of(measures, np.nextafter(latest - self.dt_max, -np.inf)), None)
         root = ids_in_time(measures)[measures.firsts[measures.labels[late]]]
         since = slice(int(np.searchsorted(before.hits.toa, np.nextafter(latest - self.dt_max, -np.inf))), None)
-        both = one_after_the_other(part_of(before.hits, since), on_host(measures, late))
+        both = concatenated(part_of(before.hits, since), on_host(measures, late))
         return Open(both, np.concatenate([before.root[since], device.to_host(root)]), latest)
 
     def local(self, measures: Sorted, before: Open | None = None) -> tuple[OwnClusters, WindowClusters]:
@@ -309,12 +309,12 @@ class EventPlan(Plan):
         device = device_of(measures.chunk.columns["toa"])
         early = slice(place_of(measures, np.nextafter(before.latest + self.dt_max, np.inf), "right"))
         root = ids_in_time(measures)[measures.firsts[measures.labels[early]]]
-        both = one_after_the_other(before.hits, on_host(measures, early))
+        both = concatenated(before.hits, on_host(measures, early))
         return distinct_pairs(np.concatenate([before.root, device.to_host(root)]), self._in_order(both))
 
     def _replay(self, before: Open, measures: Sorted) -> tuple[Hits, NDArray[np.int32], Ids]:
         """Cluster the open hits and a chunk's together; return all, the first of each one's cluster, and roots' ids."""
-        both = one_after_the_other(before.hits, on_host(measures))
+        both = concatenated(before.hits, on_host(measures))
         ids = device_of(measures.chunk.ids).to_host(ids_in_time(measures))
         return both, self._in_order(both), np.concatenate([before.root, ids])
 

@@ -11,19 +11,27 @@ from typing import Any, Literal
 import numpy as np
 
 from daskclust.core import hierarchy
-from daskclust.core.data.checks import check_points, check_whole
+from daskclust.core.data.checks import check_whole
 from daskclust.core.data.columns import column, groups, plain
-from daskclust.core.data.inputs import Points, cells_of, chunked_as, on_device_of, split_points, stack, table_of
-from daskclust.core.data.lazy import beside_points, count_values, map_points, map_rows, whole
+from daskclust.core.data.inputs import (
+    Points,
+    cells_of,
+    chunked_as,
+    on_device_of,
+    read_points,
+    split_points,
+    stack,
+    table_of,
+)
+from daskclust.core.data.lazy import along_points, map_rows, whole
 from daskclust.core.data.nested import nest, without_lists
 from daskclust.core.device.arrays import is_dask, keeping_device, library, to_host
-from daskclust.core.run.division import for_exchange, rows_per_task, task_count, tell_of_large_chunks
+from daskclust.core.run.division import divide_groups
 from daskclust.core.run.engine import gather
-from daskclust.core.run.workers import find_workers
-from daskclust.core.space.partition import Division, Partition
+from daskclust.core.space.partition import Division
 from daskclust.estimator import Estimator
 from daskclust.hca.apriori import kmeans
-from daskclust.hca.plan import LAST, RULES, HcaPlan, cost_of_points, pack_groups, rule_of
+from daskclust.hca.plan import LAST, RULES, HcaPlan, cost_of_points, rule_of
 
 _NEARLY_ALL = 0.95  # of the points, in one cluster
 _FAR = 1000  # times another spread
@@ -166,10 +174,10 @@ class MahalanobisHCA(Estimator):
             For parameters out of range, for coordinates that are not finite, above 1e150, sparse or of unknown chunk
             sizes, and for labels that are not whole, of the wrong length or not nested.
         """
-        points = _cells(X)
-        without_lists(points.nesting, "MahalanobisHCA")
-        self._nesting = points.nesting
-        X = check_points(self, points)
+        points = read_points(self, _cells(X), ("apriori",))
+        if points.nesting is not None:
+            without_lists(points.nesting, "MahalanobisHCA")
+        X, self._nesting = points.X, points.nesting
         n = X.shape[0]
         plan = self._plan(n)
         self.apriori_source_, labels = self._apriori(X, points.columns.get("apriori") if apriori is ... else apriori)
@@ -180,7 +188,7 @@ class MahalanobisHCA(Estimator):
         self._far = _far_spreads(X, points.axes) if isinstance(X, np.ndarray) else ""
         # for the class and the chunks of results; a copy, or all of X would be kept
         self._X = X[:0].copy() if isinstance(X, np.ndarray) else X
-        columns, division = _packed(columns, partition)
+        columns, division = _divided(columns, partition)
         results = gather(plan, columns, division, {"Z": ((n - 1, 4), np.float64), "n_apriori": ((), np.int64)})
         self.linkage_, self.n_apriori_merges_ = results["Z"], results["n_apriori"]
         return self
@@ -242,7 +250,7 @@ class MahalanobisHCA(Estimator):
         """Return values for each point, read from the hierarchy, in X's class and chunks."""
         read = functools.partial(function, **options)
         if is_dask(self.linkage_):
-            return beside_points(whole(self.linkage_, read, (self._X.shape[0],), dtype), self._X)
+            return along_points(whole(self.linkage_, read, (self._X.shape[0],), dtype), self._X)
         return nest(on_device_of(self._X, read(self.linkage_)), self._nesting)
 
     def _plan(self, n: int) -> HcaPlan:
@@ -273,7 +281,7 @@ class MahalanobisHCA(Estimator):
             if count > n:
                 raise ValueError(f"apriori must be at most the number of points, {n}, got {count}")
             return "MiniBatchKMeans", kmeans(X, count)
-        return "given", _labels_beside(X, asked)
+        return "given", _given_labels(X, asked)
 
     def _levels(self, X: Any, labels: Any) -> Any:
         """Return labels (n, levels), points in no apriori cluster labelled `LAST`."""
@@ -283,11 +291,11 @@ class MahalanobisHCA(Estimator):
         return map_rows(_as_levels, labels if labels.ndim == 2 else labels[:, None], noise)
 
 
-def _cells(data: Any) -> Points:
-    """Return the coordinates (n, d) in what a user gives, and its other columns."""
+def _cells(data: Any) -> Any:
+    """Return the coordinates (n, d) of data with a variable ``X``, and its other columns; other data as they are."""
     table = None if isinstance(data, Points) else table_of(data)
     if table is None or "X" not in table:
-        return split_points(data, ("apriori",))
+        return data
     if library(data) != "xarray":
         return split_points(table["X"], ())._replace(columns=table)
     X = cells_of(data)
@@ -321,7 +329,7 @@ def _members(threshold: Any, n: int) -> float:
     return float(check_whole("threshold", threshold, 1, 10**308))
 
 
-def _labels_beside(X: Any, labels: Any) -> Any:
+def _given_labels(X: Any, labels: Any) -> Any:
     """Return the user's labels, checked for shape and kind, as a dask array where X is one."""
     if library(labels) == "dask" and not is_dask(X):
         raise TypeError("apriori is a dask array and X is not; pass X as a dask array too, or apriori.compute()")
@@ -348,28 +356,12 @@ def _as_levels(labels: Any, noise: int) -> Any:
     return np.where(levels == noise, LAST, levels)
 
 
-def _packed(columns: dict[str, Any], partition: str) -> tuple[dict[str, Any], Division]:
-    """Return how dask arrays are divided so that apriori clusters are whole, and with them the number of each pack."""
+def _divided(columns: dict[str, Any], partition: str) -> tuple[dict[str, Any], Division]:
+    """Return columns, and how dask arrays are divided so that apriori clusters are whole."""
     if partition not in ("auto", "chunks"):
         raise ValueError(f'partition must be "auto" or "chunks", got {partition!r}')
     X = columns["X"]
     if not is_dask(X) or partition == "chunks" or X.numblocks[0] == 1 or "apriori" not in columns:
         return columns, Division(None)
-    workers = find_workers()
-    tell_of_large_chunks(columns, workers)
-    coarsest = columns["apriori"][:, -1]
-    labels, sizes = count_values(coarsest)
-    known = labels != LAST
-    rows = rows_per_task(X, cost_of_points(sizes[known], X.shape[1]), workers)
-    packs = task_count(X, rows)
-    pack = pack_groups(labels[known], sizes[known], packs)
-    columns = {**columns, "pack": map_points(_pack_of, coarsest, labels[known], pack)}
-    return columns, for_exchange(Division(Partition(groups=packs), rows), columns, workers)
-
-
-def _pack_of(label: Any, labels: Any, pack: Any) -> Any:
-    """Return the pack of each point; points in no apriori cluster go anywhere, evenly."""
-    if not len(labels):
-        return np.arange(len(label))
-    place = np.minimum(np.searchsorted(labels, label), len(labels) - 1)
-    return np.where(label == LAST, np.arange(len(label)), pack[place])
+    cost = functools.partial(cost_of_points, d=X.shape[1])
+    return divide_groups(columns, columns["apriori"][:, -1], LAST, HcaPlan.group, cost)

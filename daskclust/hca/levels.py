@@ -26,7 +26,9 @@ from daskclust.hca.kernels.teams import link_sets, shape_roots
 from daskclust.hca.tables import Parts, Tables, parts_of, size_of, tables_of
 
 FEW = 256  # clusters that are not given new slots any more
-SMALL = 160  # clusters of a set whose pairs are all looked at
+# Clusters of a set whose pairs are all looked at. With bounds instead 100 points take 1.04 ms and not 0.76, but 1000
+# take 5.4 ms and not 14.6 (8 channels, one thread).
+SMALL = 160
 BATCH = 1 << 14  # clusters of small sets that are one task
 SETS = 1024  # sets that are one task, or on a device, at once: each has room of its own to work in
 THREADS = 256  # of a block

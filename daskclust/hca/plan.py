@@ -7,7 +7,6 @@ has all points of a cluster of the coarsest and does the finer levels too.
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -142,19 +141,6 @@ def cost_of_points(sizes: NDArray[np.int64], d: int) -> Cost:
     points = max(float(sizes.sum()), 1.0)
     seconds = 7e-6 * float((sizes * (sizes / 1000) ** 0.7).sum()) / points
     return Cost(max(seconds, 1e-6), 190.0 + 26.0 * d)
-
-
-def pack_groups(labels: NDArray[np.int64], sizes: NDArray[np.int64], packs: int) -> NDArray[np.int64]:
-    """Return the pack of each apriori cluster, so that packs take about as long: the largest go first, time is size^2.
-
-    Ties go to smaller labels and packs, so that the answer is always the same; results do not depend on it.
-    """
-    load = [(0.0, k) for k in range(packs)]
-    pack = np.empty(len(labels), np.int64)
-    for k in np.lexsort((labels, -sizes)):
-        least, pack[k] = load[0]
-        heapq.heapreplace(load, (least + float(sizes[k]) ** 2, int(pack[k])))
-    return pack
 
 
 def _check_coordinates(chunk: Chunk) -> None:

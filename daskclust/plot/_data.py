@@ -186,7 +186,7 @@ def on_host(values: Any, name: str = "values") -> Array:
 
 
 # ---------------------------------------------------------------------------------------------------------------- cells
-class Cells(NamedTuple):
+class PlottedCells(NamedTuple):
     """Cells as pictures take them: what the user gave (cell, channel), names and unit of channels, and labels."""
 
     X: Any
@@ -210,7 +210,7 @@ class Cells(NamedTuple):
         return int(channel)
 
 
-def cells_of(data: Any, labels: Any) -> Cells:
+def cells_of(data: Any, labels: Any) -> PlottedCells:
     """Return cells of a Dataset with ``X``, a table with a column for each channel, or an array; and their labels.
 
     Labels are an array, the name of a variable or column, or a fitted estimator; None is for ``label``.
@@ -237,7 +237,7 @@ def cells_of(data: Any, labels: Any) -> Cells:
         raise ValueError(
             f"labels must be integers, one for each of the {X.shape[0]} cells, got shape {there.shape} of {there.dtype}"
         )
-    return Cells(X, names, unit_of(X), np.maximum(there.astype(np.int64), NOISE), source_of(data, labels))
+    return PlottedCells(X, names, unit_of(X), np.maximum(there.astype(np.int64), NOISE), source_of(data, labels))
 
 
 # ---------------------------------------------------------------------------------------------------- words and numbers

@@ -35,7 +35,7 @@ class Pieces(NamedTuple):
     end_block: Any  # and before this one
 
 
-class Blocks(NamedTuple):
+class HitBlocks(NamedTuple):
     """What is known of every `width` hits: arrays of shape (blocks,)."""
 
     width: int
@@ -89,13 +89,13 @@ def is_there(name: str, has: Collection[str]) -> bool:
     return name not in OPTIONAL or name in has
 
 
-def survey(device: Host | Cuda, labels: Any, hits: Hits, by: int, bad: Any) -> Blocks:
+def survey(device: Host | Cuda, labels: Any, hits: Hits, by: int, bad: Any) -> HitBlocks:
     """Return, of each block, the lowest and highest cluster number, and the size and weight of its noise."""
     width = BLOCK if device is HOST else _CUDA_BLOCK
     blocks = -(-len(labels) // width)
     found = [device.empty(blocks, dtype) for dtype in (np.int64, np.int64, np.int64, np.float64)]
     device.run(chain_kernels.survey_labels, blocks, width, labels, hits, by, *found, bad, grain=32)
-    return Blocks(width, *found)
+    return HitBlocks(width, *found)
 
 
 def empty_columns(device: Host | Cuda, like: Hits | Totals, rows: int, has: Collection[str]) -> Columns:
@@ -112,7 +112,7 @@ def empty_columns(device: Host | Cuda, like: Hits | Totals, rows: int, has: Coll
     return Columns(**columns)
 
 
-def divided(rows: int, n: int, blocks: Blocks) -> Pieces:
+def divided(rows: int, n: int, blocks: HitBlocks) -> Pieces:
     """Return rows in pieces, and the blocks in which the hits of each may be; O(blocks log(pieces)).
 
     Pieces fit the cache, and hits in time order have the clusters of a piece in few blocks. Where labels are in no

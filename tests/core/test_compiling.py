@@ -42,7 +42,7 @@ def clock(monkeypatch):
     """A clock that only compiling, and tests, move on."""
     found = SimpleNamespace(now=100.0)
     monkeypatch.setattr(compiling, "time", SimpleNamespace(perf_counter=lambda: found.now))
-    monkeypatch.setattr(compiling, "seconds_of", {compiling.HERE: 0.0})
+    monkeypatch.setattr(compiling, "seconds_of", {compiling.THIS_PROCESS: 0.0})
     monkeypatch.setattr(compiling, "_unheard", {})
     return found
 

@@ -20,9 +20,9 @@ from daskclust import CLUE, DBSCAN, FriendsOfFriends
 from daskclust.core.merge.sets import Fragments, merge_fragments
 from daskclust.core.merge.tree import borders_of, join_borders
 from daskclust.core.run import exchange
+from daskclust.core.run.division import balanced_cuts
 from daskclust.core.run.exchange import all_to_all, pieces_of
-from daskclust.core.run.graph import Steps, unboxed
-from daskclust.core.run.sampling import balanced_cuts
+from daskclust.core.run.graph import ChunkSteps, unboxed
 from daskclust.core.space.partition import Partition
 from daskclust.workers import start
 
@@ -153,7 +153,7 @@ def test_what_goes_up_is_what_reaches_out_of_a_region():
 # --------------------------------------------------------------------------------------------------------- exchanges
 def send(targets, count):
     """Return how many steps an exchange of named pieces takes, and what each receiver gets."""
-    steps = Steps("", "test", targets, count)
+    steps = ChunkSteps("", "test", targets, count)
     given = [[f"{a} to {b}" for b in wanted] for a, wanted in enumerate(targets)]
     senders = steps.one_by_one("send", [(partial(list, each),) for each in given])
     got = pieces_of(steps, "got", senders, targets, count)
@@ -181,7 +181,7 @@ def client():
 @pytest.mark.parametrize("where", ["threads", "workers"])
 def test_all_to_all(senders, receivers, where, client):
     with dask.config.set(scheduler="threads" if where == "threads" else client):
-        steps = Steps("", "test", senders, receivers, where)
+        steps = ChunkSteps("", "test", senders, receivers, where)
         rows = steps.one_by_one("send", [(partial(_named, k, receivers),) for k in range(senders)])
         rows = steps.each("row", list, rows, row=receivers)
         got = steps.each("got", list, all_to_all(rows)).compute()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from daskclust.core.data import checks
 from daskclust.core.device.arrays import HOST
 from daskclust.core.merge.own_ids import OwnIds
-from daskclust.core.run.sampling import balanced_cuts
+from daskclust.core.run.division import balanced_cuts
 from daskclust.core.space.extent import group_range, survey, without_gaps
 from daskclust.core.space.grid import wrap_positions
 from daskclust.core.space.partition import Partition

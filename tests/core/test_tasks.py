@@ -21,8 +21,8 @@ from laws.registry import ENTRIES, RUNS, fit, name_of
 from daskclust import FriendsOfFriends
 from daskclust.core.run import exchange, graph
 from daskclust.core.run.division import blocks_of_space, divide, task_count
+from daskclust.core.run.exchange import runs_of
 from daskclust.core.run.graph import boxed
-from daskclust.core.run.layout import runs_of
 from daskclust.core.run.plan import Cost
 from daskclust.core.run.workers import Workers, _Worker, _workers_of, find_workers, points_per_task
 from daskclust.core.space.partition import Partition

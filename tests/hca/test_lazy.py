@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskclust import MahalanobisHCA
+from daskclust.core.run.division import pack_groups
 from daskclust.core.space.partition import Chunk
 from daskclust.datasets import cytometry
-from daskclust.hca.plan import HcaPlan, pack_groups, rule_of
+from daskclust.hca.plan import HcaPlan, rule_of
 
 RNG = np.random.default_rng(3)
 X = gaussians(RNG, 400, 3)

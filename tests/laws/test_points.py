@@ -91,7 +91,7 @@ def test_columns_that_are_wrong(name: str, column: str, rows: Any) -> None:
 
 
 @pytest.mark.parametrize(("name", "column"), COLUMNS)
-def test_columns_of_any_class_beside_points(name: str, column: str) -> None:
+def test_columns_of_any_class_with_points(name: str, column: str) -> None:
     sample = sample_of(name)
     values, wanted = sample.columns[column], computed(fit(name, sample))
     with pytest.raises(TypeError, match=rf"{column} is a dask \w+ and X is not.*{column}\.compute\(\)"):

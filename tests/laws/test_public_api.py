@@ -10,6 +10,7 @@ import importlib
 import inspect
 import re
 import types
+from collections import Counter
 from pathlib import Path
 from pydoc import locate
 
@@ -119,3 +120,15 @@ def test_results_of_estimators_are_documented(system):
     fitted = fit(name, system.sample(60, system.runs[0], np.float64))
     assert len(results_of(fitted)) > 1
     assert undocumented_results(fitted) == []
+
+
+def test_a_class_name_means_one_thing():
+    """But for what two compilers of CUDA kernels each have a version of."""
+    package = Path(daskclust.__file__).parent
+    names = Counter(
+        name
+        for path in package.rglob("*.py")
+        for name in re.findall(r"^ *class (\w+)", path.read_text(), re.MULTILINE)
+        if path.name != "cuda_mlir.py"
+    )
+    assert [name for name, count in names.items() if count > 1] == []

@@ -14,7 +14,7 @@ import numpy as np
 
 from daskclust.core.data.foreign import arrow_series, comes_from, gives_arrow, meta_of, separated
 from daskclust.core.data.nested import flat, is_awkward
-from daskclust.core.device.arrays import device_of, is_cuda, is_dask, library, taken_over, to_host
+from daskclust.core.device.arrays import as_cupy, device_of, is_cuda, is_dask, library, to_host
 
 Kind = Callable[[str, Any, int], Any]  # name, values in memory, index of the first -> what they become
 
@@ -185,7 +185,7 @@ def plain(name: str, values: Any) -> Any:
         return column(name, values)
     values, _ = separated(name, values)
     if is_cuda(values):
-        return taken_over(values)
+        return as_cupy(values)
     if gives_arrow(values):
         return _of_series(name, arrow_series(values))
     return values if is_dask(values) else np.asarray(_unmasked(name, values))
@@ -238,7 +238,7 @@ def for_kernels(name: str, array: Any) -> Any:
     numba tells arrays apart by less than that. Kernels write to no column, so one that is read-only is not copied.
     """
     if is_cuda(array):
-        return taken_over(array)
+        return as_cupy(array)
     if not isinstance(array, np.ndarray):
         return array
     array = np.asarray(native(name, array))

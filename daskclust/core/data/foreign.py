@@ -114,8 +114,8 @@ def unit_of(name: str, values: Any) -> Any:
     """Return the unit of a column: what its attributes name, or what its array carries; None without one."""
     if comes_from(values, "pandas", "dask"):
         return None
-    told = getattr(values, "attrs", {}).get("units")
-    if told is None and comes_from(values, "xarray"):
+    named = getattr(values, "attrs", {}).get("units")
+    if named is None and comes_from(values, "xarray"):
         # the data of a file are not read for this where no library of units is there
         values = values.data if any(package in sys.modules for package in _UNITS) else None
-    return separated(name, values)[1] if told is None else told
+    return separated(name, values)[1] if named is None else named

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskclust.core.data.checks import check_length, check_positive
+from daskclust.core.data.checks import check_length, check_points, check_positive, is_usual
 from daskclust.core.data.columns import Kind, column, coordinate, group_number, lengths_of, of_dask_series, plain, reals
 from daskclust.core.data.foreign import arrow_table, comes_from, gives_arrow, meta_of, separated, unit_of
-from daskclust.core.data.nested import Nesting, flatten, is_awkward
+from daskclust.core.data.nested import Nesting, flat, flatten, is_awkward
 from daskclust.core.data.units import BOX, HITS, common, converted, in_unit
-from daskclust.core.device.arrays import device_of, here, is_cuda, is_dask, library, to_host
+from daskclust.core.device.arrays import device_of, is_cuda, is_dask, library, to_current_device, to_host
 
 LAYER = ("layer",)
 EVENT = ("event",)
@@ -39,8 +39,16 @@ class Points(NamedTuple):
     nesting: Nesting | None = None  # of awkward arrays, which results are to have too
     units: Mapping[Any, str] = MappingProxyType({})  # of axes and columns that have one; axes have the same
 
+    def first(self, names: Iterable[str]) -> Any:
+        """Return the first column that has one of some names, None without one."""
+        return next((self.columns[name] for name in names if name in self.columns), None)
 
-class Table(Mapping[str, Any]):
+    def aligned(self, name: str, values: Any, kind: Kind, dtype: Any = None) -> Any:
+        """Return values that a user gives for each point, nested like the points or not, as `aligned_column`."""
+        return aligned_column(self.X, name, flat(values, name, self.nesting), kind, dtype)
+
+
+class ColumnTable(Mapping[str, Any]):
     """Columns of what a user gives, by name: arrays of numpy, cupy or dask, made when they are asked for."""
 
     def __init__(self, names: Sequence[Any], column: Callable[[Any], Any], units: Mapping[str, str] = _NONE) -> None:
@@ -76,36 +84,36 @@ class Table(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._names)
 
-    def keep(self, names: Sequence[str]) -> Table:
+    def keep(self, names: Sequence[str]) -> ColumnTable:
         """Return a table of some of the columns."""
-        return Table(self.as_given(names), self._column, self._units)
+        return ColumnTable(self.as_given(names), self._column, self._units)
 
     def as_given(self, names: Sequence[str]) -> list[Any]:
         """Return the original names of columns, which may be integers."""
         return [self._names[name] for name in names]
 
 
-def table_of(data: Any) -> Table | None:
+def table_of(data: Any) -> ColumnTable | None:
     """Return the columns of a Dataset, a data frame of any library, a mapping or records; None without names."""
     if type(data) is np.ndarray and not data.dtype.names:
         return None
     if is_awkward(data):
         data, _ = flatten(data)
     if _is_dataset(data):
-        return Table(list(data.variables), lambda name: data[name])
+        return ColumnTable(list(data.variables), lambda name: data[name])
     has_axes = comes_from(data, "xarray") and hasattr(data, "indexes") and data.ndim == 2
     names = list(data.indexes.get(data.dims[1], ())) if has_axes else []
     if "x" in names:  # a DataArray (point, name); others are a matrix
-        return Table(names, lambda name: data[:, names.index(name)])
+        return ColumnTable(names, lambda name: data[:, names.index(name)])
     if library(data) == "dask" and hasattr(data, "columns"):
         lengths = functools.cache(lambda: lengths_of(data))
-        return Table(list(data.columns), lambda name: of_dask_series(str(name), data[name], lengths()))
+        return ColumnTable(list(data.columns), lambda name: of_dask_series(str(name), data[name], lengths()))
     if comes_from(data, "pandas") and hasattr(data, "columns"):
-        return Table(list(data.columns), lambda name: data[name])
+        return ColumnTable(list(data.columns), lambda name: data[name])
     if isinstance(data, Mapping):
-        return Table(list(data), lambda name: data[name])
+        return ColumnTable(list(data), lambda name: data[name])
     if getattr(getattr(data, "dtype", None), "names", None):
-        return Table(data.dtype.names, lambda name: data[name])
+        return ColumnTable(data.dtype.names, lambda name: data[name])
     if comes_from(data, "pandas", "xarray", "dask", "scipy"):  # one column, or a matrix
         return None
     if gives_arrow(data):
@@ -113,9 +121,9 @@ def table_of(data: Any) -> Table | None:
         if table is None:
             return None
         units = {each.name: (each.metadata or {}).get(b"units", b"").decode() for each in table.schema}
-        return Table(table.column_names, table.column, units)
+        return ColumnTable(table.column_names, table.column, units)
     if hasattr(data, "keys") and hasattr(data, "__getitem__"):
-        return Table(list(data.keys()), lambda name: data[name])
+        return ColumnTable(list(data.keys()), lambda name: data[name])
     if hasattr(type(data), "columns"):
         raise TypeError(
             f"the columns of a {type(data).__module__}.{type(data).__name__} cannot be read by name; give a "
@@ -132,7 +140,7 @@ def _is_dataset(data: Any) -> bool:
 def dataset_of(data: Any, names: Container[str] | None = None, dim: str = "point") -> Any:
     """Return a Dataset as it is, and columns of anything else as one along `dim`: those of some names, or all."""
     if _is_dataset(data):
-        return with_units_told(data)
+        return with_unit_attrs(data)
     table = table_of(data)
     if table is None:
         raise TypeError(f"points must be a Dataset, a DataFrame or a mapping with named columns, got {type(data)!r}")
@@ -143,7 +151,7 @@ def dataset_of(data: Any, names: Container[str] | None = None, dim: str = "point
     return xr.Dataset({name: (dim, *table.variable(name)) for name in there})
 
 
-def with_units_told(ds: Any) -> Any:
+def with_unit_attrs(ds: Any) -> Any:
     """Return a Dataset whose variables have their units in attributes, where libraries of units are in use."""
     carried = {name: unit_of(str(name), each) for name, each in ds.variables.items() if "units" not in each.attrs}
     given = {name: separated(str(name), ds[name].data) for name, unit in carried.items() if unit is not None}
@@ -168,13 +176,13 @@ def box_in(ds: Any, unit: str | None) -> Any:
     """Return ``ds.attrs["boxsize"]`` in the unit of coordinates; without an attribute of its own it is in x's."""
     box, own = separated("attrs['boxsize']", ds.attrs.get("boxsize"))
     x = ds["x"].attrs.get("units") if "x" in ds.variables else None
-    told = own or ds.attrs.get(BOX, x)
-    if box is None or told is None or told == unit:
+    box_unit = own or ds.attrs.get(BOX, x)
+    if box is None or box_unit is None or box_unit == unit:
         return box
-    if unit is None:
-        raise ValueError(f"attrs['boxsize'] has the unit {told!r}, and coordinates have none; name it in their attrs")
     name = "attrs['boxsize']"
-    by = common({"the coordinates": unit, name: told}, ds.attrs.get("hubble"))[1][name]
+    if unit is None:
+        raise ValueError(f"{name} has the unit {box_unit!r}, and coordinates have none; name it in their attrs")
+    by = common({"the coordinates": unit, name: box_unit}, ds.attrs.get("hubble"))[1][name]
     sides = [None if side is None else converted(np.float64(side), by).item() for side in np.ravel(box).tolist()]
     return sides if np.ndim(box) else sides[0]
 
@@ -190,6 +198,15 @@ def box_sides(boxsize: Any, axes: Sequence[str]) -> list[float]:
     return [found.get(name, 0.0) for name in axes]
 
 
+def read_points(estimator: Any, data: Any, not_coordinates: Sequence[str] = ()) -> Points:
+    """Return the points in `data`, as `split_points` does, with coordinates that are checked for an estimator."""
+    if type(data) is np.ndarray and is_usual(data):
+        points = Points(data, tuple(range(data.shape[1])), {})
+    else:
+        points = split_points(data, not_coordinates)
+    return points._replace(X=check_points(estimator, points))
+
+
 def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequence[str] | None = None) -> Points:
     """Return the coordinates in `data` and its other columns.
 
@@ -198,32 +215,34 @@ def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequenc
     """
     if isinstance(data, Points):
         return data
-    if is_awkward(data):
+    if (type(data) is np.ndarray or is_dask(data)) and not data.dtype.names:
+        X, unit = column("X", data, reals), None
+    elif is_awkward(data):
         flattened, nesting = flatten(data)
         return split_points(flattened, not_coordinates, coordinates)._replace(nesting=nesting)
-    table = table_of(data)
-    if table is not None:
+    elif (table := table_of(data)) is not None:
         axes = _coordinate_names(list(table), not_coordinates, coordinates)
         check_one_dimension(table.dims([*axes, *(name for name in not_coordinates if name in table)]), axes)
         if _is_dataset(data):
             table = table.keep([name for name in table if data[name].dims == data[axes[0]].dims])
         return _points_of(data, table, axes)
-    if library(data) == "dask" and not is_dask(data):
+    elif library(data) == "dask":
         raise TypeError(f"X must be an array, a DataFrame or an xarray.Dataset, got {type(data)!r}")
-    X = data if library(data) == "scipy" else column("X", data, reals)
-    numbers, unit = range(X.shape[1] if len(X.shape) == 2 else 0), separated("X", data)[1]
+    else:
+        X, unit = data if library(data) == "scipy" else column("X", data, reals), separated("X", data)[1]
+    numbers = range(X.shape[1] if len(X.shape) == 2 else 0)
     return Points(X, tuple(numbers), {}, units={} if unit is None else dict.fromkeys(numbers, unit))
 
 
-def _points_of(data: Any, table: Table, axes: list[str]) -> Points:
+def _points_of(data: Any, table: ColumnTable, axes: list[str]) -> Points:
     """Return the coordinates in a table, all in the unit of the first, and its other columns."""
     frames = {getattr(table.raw(name), "comoving", None) for name in axes} if isinstance(data, Mapping) else set()
     if len(frames) > 1:
         raise ValueError(f"some of {', '.join(axes)} are comoving and some are not; convert them with .to_comoving()")
-    told = {} if comes_from(data, "pandas", "dask") else {name: table.unit(name) for name in table}
-    unit, ratios = common({name: told.get(name) for name in axes}, getattr(data, "attrs", {}).get("hubble"))
+    given = {} if comes_from(data, "pandas", "dask") else {name: table.unit(name) for name in table}
+    unit, ratios = common({name: given.get(name) for name in axes}, getattr(data, "attrs", {}).get("hubble"))
     columns = [converted(column(name, table[name], coordinate), ratios[name]) for name in axes]
-    units = {name: str(each) for name, each in (told | dict.fromkeys(axes, unit)).items() if each is not None}
+    units = {name: str(each) for name, each in (given | dict.fromkeys(axes, unit)).items() if each is not None}
     others = table.keep([name for name in table if name not in axes])
     X = column("X", stack(axes, columns), reals)
     is_frame = hasattr(data, "columns") or gives_arrow(data)
@@ -357,5 +376,5 @@ def on_device_of(X: Any, values: Any, dtype: Any = None) -> Any:
     if is_cuda(values) != is_cuda(X):
         values = device.from_host(to_host(values))
     elif is_cuda(values):
-        values = here(values)
+        values = to_current_device(values)
     return values if dtype is None else device.cast(values, dtype)

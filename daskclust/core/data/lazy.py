@@ -1,4 +1,4 @@
-"""Dask arrays: columns as such, functions of their blocks, arrays beside the points, and where they are computed."""
+"""Dask arrays: columns as such, functions of their blocks, arrays along the points, and where they are computed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def whole(result: Any, function: Callable[..., Any], shape: tuple[int, ...], dty
     return da.blockwise(function, axes, result, given, new_axes=sizes, concatenate=True, **kind)
 
 
-def beside_points(array: Any, X: Any) -> Any:
+def along_points(array: Any, X: Any) -> Any:
     """Return a dask array (n,) of one chunk on the host as one with the chunks and the class of X's blocks."""
     import dask.array as da
 

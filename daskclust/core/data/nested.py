@@ -95,14 +95,14 @@ def join(
     return {name: values if name in lists else np.repeat(values, counts) for name, (values, _) in parts.items()}, counts
 
 
-def _numbers(array: Any, told: str, remedy: str) -> tuple[Array, NDArray[np.int64] | None]:
+def _numbers(array: Any, source: str, remedy: str) -> tuple[Array, NDArray[np.int64] | None]:
     """Return the numbers in an awkward array one after the other, and the lengths of its lists, if it has any."""
     import awkward as ak
 
     depth = array.layout.purelist_depth
     if depth > 2 and not array.fields:
         raise ValueError(
-            f"{told} is nested too deep, {short(array.type)}; join inner lists first, "
+            f"{source} is nested too deep, {short(array.type)}; join inner lists first, "
             f"ak.flatten(..., axis={depth - 1}), or {remedy}"
         )
     try:
@@ -114,11 +114,11 @@ def _numbers(array: Any, told: str, remedy: str) -> tuple[Array, NDArray[np.int6
         entry = _missing(array, depth)
         if entry is not None:
             raise ValueError(
-                f"{told} has a missing value (None) in entry {entry}, {short(array[entry])}; leave such points out "
+                f"{source} has a missing value (None) in entry {entry}, {short(array[entry])}; leave such points out "
                 f"with ak.is_none, fill the values with ak.fill_none, or {remedy}"
             ) from None
     raise TypeError(
-        f"{told} has the type {short(array.type)}, which is neither a number nor a list of numbers; {remedy}"
+        f"{source} has the type {short(array.type)}, which is neither a number nor a list of numbers; {remedy}"
     )
 
 

@@ -111,20 +111,20 @@ def converted(values: Any, by: Fraction) -> Any:
 
 def common(units: Mapping[Any, Any], hubble: Any = None) -> tuple[str | None, dict[Any, Fraction]]:
     """Return the unit of variables that are measured together, the first one's, and what turns each into it."""
-    told = {name: str(unit) for name, unit in units.items() if unit is not None}
-    if not told:
+    given = {name: str(unit) for name, unit in units.items() if unit is not None}
+    if not given:
         return None, dict.fromkeys(units, ONE)
-    found = [_known(name, unit) for name, unit in told.items()]
-    first, wanted = next(iter(told.items()))
-    missing = ", ".join(str(name) for name in units if name not in told)
+    found = [_known(name, unit) for name, unit in given.items()]
+    first, wanted = next(iter(given.items()))
+    missing = ", ".join(str(name) for name in units if name not in given)
     if missing:
-        all_of_them = ",".join(f"{name}={told.get(name, wanted)}" for name in units)
+        all_of_them = ",".join(f"{name}={given.get(name, wanted)}" for name in units)
         raise ValueError(
             f"{first} has the unit {wanted!r}, and {missing} has none, so that they cannot be measured "
             f"together; name the unit of each in its attrs['units'] ({all_of_them}), or remove that of {first}"
         )
     ratios, shared = {}, found[0].quantities
-    for (name, unit), each in zip(told.items(), found, strict=True):
+    for (name, unit), each in zip(given.items(), found, strict=True):
         by, shared = ratio(unit, wanted, hubble), shared & each.quantities
         if by is None or not shared:
             h = " without h, which attrs['hubble'] of the Dataset may tell" if each.power != found[0].power else ""
@@ -143,8 +143,8 @@ def in_unit(name: str, values: Any, unit: Any, wanted: str | None) -> Any:
     _known(name, str(unit))
     by = None if wanted is None else ratio(str(unit), wanted)
     if by is None:
-        told = "is compared with values that have none" if wanted is None else f"cannot be converted to {wanted!r}"
-        raise ValueError(f"{name} has the unit {str(unit)!r}, which {told}; name the right one in attrs['units']")
+        problem = "is compared with values that have none" if wanted is None else f"cannot be converted to {wanted!r}"
+        raise ValueError(f"{name} has the unit {str(unit)!r}, which {problem}; name the right one in attrs['units']")
     return converted(values, by)
 
 

@@ -204,7 +204,7 @@ def is_dask(array: Any) -> bool:
 
 
 def is_cuda(array: Any) -> bool:
-    """Return True for arrays on a CUDA device: CuPy's, and those of others until they are taken over."""
+    """Return True for arrays on a CUDA device: CuPy's, and those of others until `as_cupy`."""
     return library(array) == "cupy" or hasattr(array, "__cuda_array_interface__")
 
 
@@ -213,7 +213,7 @@ def to_host(array: Any) -> Any:
     return array.get() if is_cuda(array) else array
 
 
-def taken_over(array: Any) -> Any:
+def as_cupy(array: Any) -> Any:
     """Return an array of any library on a CUDA device as CuPy's, without a copy."""
     return array if library(array) == "cupy" else cupy_module().asarray(array)
 
@@ -248,7 +248,7 @@ def keeping_device() -> Iterator[None]:
             cupy_module().cuda.runtime.setDevice(left)
 
 
-def here(array: Any) -> Any:
+def to_current_device(array: Any) -> Any:
     """Return an array of a CUDA device on this thread's current one, a copy where it lies on another."""
     return cupy_module().asarray(array)
 

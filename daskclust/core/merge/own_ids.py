@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskclust.core.device.arrays import Cuda, Host, device_of, here, is_cuda
+from daskclust.core.device.arrays import Cuda, Host, device_of, is_cuda, to_current_device
 
 
 class OwnIds(NamedTuple):
@@ -41,4 +41,4 @@ class OwnIds(NamedTuple):
         """Return them as an array of int64, shape (size,), on a device."""
         if self.beyond is None:
             return self.first + device.count_up(self.size)
-        return self.first + (here(self.beyond) if is_cuda(self.beyond) else self.beyond).astype(np.int64)
+        return self.first + (to_current_device(self.beyond) if is_cuda(self.beyond) else self.beyond).astype(np.int64)

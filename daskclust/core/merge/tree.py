@@ -123,12 +123,12 @@ def slice_of(
 ) -> Slice:
     """Return a chunk's slice.
 
-    `ranks` are those of the ids that it told, in each range, and `before` how many ids are before each range.
+    `ranks` are those of the ids that it reported, in each range, and `before` how many ids are before each range.
     """
     known = _known(found[1], firsts, min_size)
     _, place = np.unique(known, return_inverse=True)
-    told = np.concatenate([NOTHING, *(own + start for own, start in zip(ranks, before, strict=False))])
-    return Slice(np.append(told, NOISE)[place], int(before[-1]))
+    numbers = np.concatenate([NOTHING, *(own + start for own, start in zip(ranks, before, strict=False))])
+    return Slice(np.append(numbers, NOISE)[place], int(before[-1]))
 
 
 # --------------------------------------------------------------------------------------- chunks that follow each other

@@ -1,6 +1,6 @@
 """Run a plan: the whole algorithm, on one chunk in memory or on the chunks of a dask array.
 
-A system is a plan: an object with four steps, and some that it may have beside. Only frontiers meet, which are small:
+A system is a plan: an object with four steps, and some optional ones. Only frontiers meet, which are small:
 edges between global ids and summaries, never points. In memory there is one chunk, and the calls are the same.
 
     1 divide    points -> chunks            own points, and a halo of those that decide about them
@@ -25,9 +25,8 @@ from daskclust.core.device.machine_code.compiling import expecting
 from daskclust.core.run import merging
 from daskclust.core.run import steps as work
 from daskclust.core.run.division import divide
-from daskclust.core.run.exchange import exchange_for, lengths_of
-from daskclust.core.run.graph import Steps, unboxed
-from daskclust.core.run.layout import Layout
+from daskclust.core.run.exchange import Layout, exchange_for
+from daskclust.core.run.graph import ChunkSteps, unboxed
 from daskclust.core.run.plan import Plan, WholePlan
 from daskclust.core.space.partition import Chunk, Division, Partition
 
@@ -109,8 +108,9 @@ class Lazy:
         X = next(iter(columns.values()))
         self._like, self._layout = meta_of(X), Layout.of(X.chunks[0], division)
         self._exchange = exchange_for(self._layout, columns, plan.positions, plan.group)
-        runs = [array.rechunk({0: self._layout.run_lengths()}, method="tasks") for array in columns.values()]
-        self._chunks = self._exchange.to_chunks(Steps("", runs, self._layout), runs)
+        lengths = tuple(np.diff(self._layout.starts).tolist())
+        runs = [array.rechunk({0: lengths}, method="tasks") for array in columns.values()]
+        self._chunks = self._exchange.to_chunks(ChunkSteps("", runs, self._layout), runs)
         self._measures: Any = None
 
     def run(self, plan: Plan) -> dict[str, Any]:
@@ -156,26 +156,25 @@ class Lazy:
     def _measured(self, plan: WholePlan) -> Any:
         """Return what `measure` gives for each chunk; it is made once: a later plan gets that of the first one."""
         if self._measures is None:
-            steps = Steps(f"{plan.name}-", plan, self._chunks.name)
+            steps = ChunkSteps(f"{plan.name}-", plan, self._chunks.name)
             self._measures = steps.each("measure", plan.measure, self._chunks)
         return self._measures
 
-    def _local(self, plan: WholePlan, measures: Any, width: int = 0) -> tuple[Steps, Any]:
+    def _local(self, plan: WholePlan, measures: Any, width: int = 0) -> tuple[ChunkSteps, Any]:
         """Add the local step of each chunk, with what is carried to it; names tell the merge's `width`, too."""
-        steps = Steps(f"{plan.name}-", plan, measures.name, width)
+        steps = ChunkSteps(f"{plan.name}-", plan, measures.name, width)
         carried = () if plan.carry is None else (steps.chain("carry", plan.carry, measures),)
         return steps, steps.each("local", plan.local, measures, *carried)
 
-    def _as_arrays(self, steps: Steps, parts: Any, dtypes: Any) -> dict[str, Any]:
+    def _as_arrays(self, steps: ChunkSteps, parts: Any, dtypes: Any) -> dict[str, Any]:
         """Return the results for all parts as arrays with the input's chunks."""
         import dask.array as da
 
-        arrays = {}
+        arrays, lengths = {}, tuple(np.diff(self._exchange.starts).tolist())
         for result, dtype in dtypes.items():
             meta = self._like.ravel()[:0].astype(self._like.dtype if dtype is None else dtype)
-            lengths = {"adjust_chunks": {"a": lengths_of(self._exchange)}, "concatenate": False}
             name = steps.name(result.replace("_", "-"))  # dashboards cut names at what is no letter
-            kind = {"dtype": meta.dtype, "meta": meta, **lengths}
+            kind = {"dtype": meta.dtype, "meta": meta, "adjust_chunks": {"a": lengths}, "concatenate": False}
             array = da.blockwise(_result, "a", parts, "ab", name=name, result=result, **kind)
             arrays[result] = array.rechunk((self._layout.lengths,), method="tasks")
         return arrays

@@ -50,7 +50,7 @@ class Lists(NamedTuple):
     array: Any
 
 
-class Steps:
+class ChunkSteps:
     """Steps over the chunks of a data set.
 
     Parameters
@@ -104,7 +104,8 @@ class Steps:
         if numbered:
             count = max(array.numblocks[index.index("a")] for array, index in zip(pairs[::2], pairs[1::2], strict=True))
             pairs, lists = [*pairs, _numbers(count), "a"], (*lists, False)
-        options = {"function": function, "lists": lists, "form": _form(row, column)}
+        shape = (1, -1) if row is not None else None if column is None else (-1, 1)
+        options = {"function": function, "lists": lists, "shape": shape}
         return self._blockwise(step, _on_objects, pairs, row or 1, 1 if column is None else tuple(column), options)
 
     def of_rows(
@@ -117,25 +118,25 @@ class Steps:
         pairs = [_numbers(columns[0].numblocks[0]), "a", *(part for array in shared for part in (array, "ab"))]
         for axis, column in enumerate(columns):
             pairs += [column, ("a", f"k{axis}")[: column.ndim]]
-        options = {"function": function, "shared": len(shared), "form": _form(row)}
+        options = {"function": function, "shared": len(shared), "shape": None if row is None else (1, -1)}
         return self._blockwise(step, _on_rows, pairs, row or 1, 1, options)
 
     def shared(self, step: str, value: Any) -> Any:
         """Return a value as an array (1, 1): as a step of its own it goes once to each worker."""
         return self.one_by_one(step, [(partial(_itself, value),)])  # as such: dask looks into tuples and lists
 
-    def one_by_one(self, step: str, tasks: Sequence[tuple[Any, ...]], *sources: Any, beside: Any = ()) -> Any:
+    def one_by_one(self, step: str, tasks: Sequence[tuple[Any, ...]], *sources: Any, others: Any = ()) -> Any:
         """Return steps that are written out, functions with their arguments, as an array (m, 1).
 
-        Arguments that are keys, and keys in lists, stand for what is in the boxes of `sources`, or of steps `beside`:
-        pairs of a key and what it stands for.
+        Arguments that are keys, and keys in lists, stand for what is in the boxes of `sources`, or of `others`:
+        pairs of a key and its task.
         """
         import dask.array as da
         from dask.highlevelgraph import HighLevelGraph
 
         name = self.name(step)
         graph: dict[Any, Any] = {(name, k, 0): (_on_keys, *task) for k, task in enumerate(tasks)}
-        graph |= {key: (_on_keys, *task) for key, task in beside}
+        graph |= {key: (_on_keys, *task) for key, task in others}
         layers = HighLevelGraph.from_collections(name, graph, dependencies=list(sources))
         return da.Array(layers, name, ((1,) * len(tasks), (1,)), dtype=object, meta=_nothing())
 
@@ -197,10 +198,6 @@ def _numbers(count: int) -> Any:
     return ArrayBlockIdDep(((1,) * count,))
 
 
-def _form(row: Any, column: Any = None) -> str:
-    return "row" if row is not None else "one" if column is None else "column"
-
-
 def _nothing() -> Any:
     return np.empty((0, 0), object)
 
@@ -232,26 +229,25 @@ def _size_of(value: Any) -> int:
     return _OTHER + sum(map(_size_of, parts))
 
 
-def boxed(values: Sequence[Any], shape: tuple[int, int] = (1, 1)) -> Box:
-    """Return objects as an array of this shape."""
-    box = np.empty(shape, object).view(Box)
+def boxed(values: Sequence[Any], shape: tuple[int, int] = (-1, 1)) -> Box:
+    """Return objects as an array of this shape, by default (n, 1)."""
+    box: Any = np.empty(len(values), object).view(Box)
     for k, value in enumerate(values):
-        box.flat[k] = value
-    return box
+        box[k] = value
+    return box.reshape(shape)  # type: ignore[no-any-return]
 
 
 def unboxed(box: Any) -> Any:
     """Return the one object in an array, which may be in a list of one, or a number in a tuple."""
-    while isinstance(box, list):
-        (box,) = box
+    box = _unlisted(box)
     return box[0] if isinstance(box, tuple) else box[0, 0]
 
 
-def listed(box: Any) -> list[Any]:
-    """Return all objects in an array, which may be in a list of one."""
-    while isinstance(box, list):
-        (box,) = box
-    return list(box.ravel())
+def _unlisted(value: Any) -> Any:
+    """Return what is in lists of one: dask gives blocks so along axes that are summed over."""
+    while isinstance(value, list):
+        (value,) = value
+    return value
 
 
 # ---------------------------------------------------------------------------------------------------------- on a worker
@@ -261,16 +257,19 @@ def _alone(function: Callable[..., Any], *args: Any) -> Any:
         return function(*args)
 
 
-def _on_objects(*boxes: Any, function: Any, lists: tuple[bool, ...], form: str) -> Box:
-    """Call a step with the objects in boxes."""
-    given = [listed(box) if is_list else unboxed(box) for box, is_list in zip(boxes, lists, strict=True)]
-    return _result(_alone(function, *given), form)
+def _on_objects(*boxes: Any, function: Any, lists: tuple[bool, ...], shape: tuple[int, int] | None) -> Box:
+    """Call a step with the objects in boxes; return its result, or, given a `shape`, its list of results, in a box."""
+    pairs = zip(boxes, lists, strict=True)
+    given = [list(_unlisted(box).ravel()) if is_list else unboxed(box) for box, is_list in pairs]
+    result = _alone(function, *given)
+    return boxed([result]) if shape is None else boxed(result, shape)
 
 
-def _on_rows(number: tuple[int], *blocks: Any, function: Any, shared: int, form: str) -> Box:
-    """Call a step with blocks of numbers."""
-    objects, columns = map(unboxed, blocks[:shared]), [_one(block) for block in blocks[shared:]]
-    return _result(_alone(function, columns, number[0], *objects), form)
+def _on_rows(number: tuple[int], *blocks: Any, function: Any, shared: int, shape: tuple[int, int] | None) -> Box:
+    """Call a step with blocks of numbers; its result is boxed as that of `_on_objects`."""
+    objects, columns = map(unboxed, blocks[:shared]), [_unlisted(block) for block in blocks[shared:]]
+    result = _alone(function, columns, number[0], *objects)
+    return boxed([result]) if shape is None else boxed(result, shape)
 
 
 def _on_keys(function: Any, *args: Any) -> Box:
@@ -282,18 +281,6 @@ def _on_keys(function: Any, *args: Any) -> Box:
         return unboxed(arg) if isinstance(arg, Box) and function is not _at else arg
 
     return boxed([_alone(function, *map(given, args))])
-
-
-def _one(block: Any) -> Any:
-    while isinstance(block, list):
-        (block,) = block
-    return block
-
-
-def _result(value: Any, form: str) -> Box:
-    if form == "one":
-        return boxed([value])
-    return boxed(value, (1, len(value)) if form == "row" else (len(value), 1))
 
 
 def _at(values: Box, k: int) -> Any:

@@ -8,9 +8,8 @@ from typing import Any
 
 from daskclust.core.merge import tree as merge_tree
 from daskclust.core.run import steps as work
-from daskclust.core.run.exchange import all_to_all
-from daskclust.core.run.graph import Steps
-from daskclust.core.run.layout import Layout
+from daskclust.core.run.exchange import Layout, all_to_all
+from daskclust.core.run.graph import ChunkSteps
 from daskclust.core.run.plan import Plan, WholePlan
 from daskclust.core.space.partition import Partition
 
@@ -28,7 +27,7 @@ def merge_width() -> int:
     return wanted
 
 
-def merged(steps: Steps, plan: WholePlan, found: Any) -> tuple[Any, Any]:
+def merged(steps: ChunkSteps, plan: WholePlan, found: Any) -> tuple[Any, Any]:
     """Add the merge of all frontiers on one worker; return what it gives, and the frontiers."""
     frontiers = steps.each("frontiers", work.frontier, found)  # dask takes "frontier", of 8 letters, for a hash
     # Of chunks that one step needs, dask begins with any, and keeps what it has read for the others. A chain of steps
@@ -37,7 +36,7 @@ def merged(steps: Steps, plan: WholePlan, found: Any) -> tuple[Any, Any]:
     return steps.in_groups("merge", partial(work.merge, plan), frontiers, after=turns), frontiers
 
 
-def slices(steps: Steps, plan: Plan, found: Any, layout: Layout, width: int) -> tuple[Any, Any]:
+def slices(steps: ChunkSteps, plan: Plan, found: Any, layout: Layout, width: int) -> tuple[Any, Any]:
     """Add the steps from local results, with their frontiers, to each chunk's slice and the number of clusters.
 
     `width` is 2 or more.
@@ -56,7 +55,7 @@ def slices(steps: Steps, plan: Plan, found: Any, layout: Layout, width: int) -> 
     return _ranked(steps, plan.min_size, found, firsts, layout)
 
 
-def _counted(steps: Steps, min_size: int, found: Any) -> tuple[Any, Any]:
+def _counted(steps: ChunkSteps, min_size: int, found: Any) -> tuple[Any, Any]:
     """Add the numbering of clusters in chunks that follow each other and share none."""
     counts = steps.each("merge-count", partial(merge_tree.count_own, min_size), found)
     before = steps.in_groups("merge-before", merge_tree.own_before, counts)
@@ -64,7 +63,7 @@ def _counted(steps: Steps, min_size: int, found: Any) -> tuple[Any, Any]:
     return slices, steps.each("count", operator.itemgetter(-1), before)
 
 
-def _firsts(steps: Steps, min_size: int, found: Any, partition: Partition, width: int) -> Any:
+def _firsts(steps: ChunkSteps, min_size: int, found: Any, partition: Partition, width: int) -> Any:
     """Join sets in a tree, from groups of chunks that lie together to the group of all; return what each goes by."""
     its = steps.shared("merge-partition", partition)
     level = steps.each("merge-border", merge_tree.borders_of, found, its, numbered=True)
@@ -81,7 +80,7 @@ def _firsts(steps: Steps, min_size: int, found: Any, partition: Partition, width
     return above[0]
 
 
-def _ranked(steps: Steps, min_size: int, found: Any, firsts: Any, layout: Layout) -> tuple[Any, Any]:
+def _ranked(steps: ChunkSteps, min_size: int, found: Any, firsts: Any, layout: Layout) -> tuple[Any, Any]:
     """Add the numbering of clusters by ranges of the ids that they go by."""
     known = [found] if firsts is None else [found, firsts]
     starts = layout.ranges()

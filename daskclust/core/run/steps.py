@@ -1,4 +1,4 @@
-"""What workers do beside a plan's own steps: divide points into parts of chunks, join these, put results in order."""
+"""What workers do around a plan's steps: divide points into parts of chunks, join these, put results in order."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def cut_slice(merged: list[Any], _frontier: Any, k: int) -> Any:
     return merged[k]
 
 
-class Piece(NamedTuple):
+class PointResults(NamedTuple):
     """Results for points of a chunk."""
 
     ids: OwnIds
@@ -145,30 +145,30 @@ def finish(plan: Plan, local_and_frontier: tuple[Any, Any], mine: Any, *ends: in
     if not ends:
         return plan.finish(local, mine)
     ids, rows = local.ids.within(*ends)
-    return Piece(ids, plan.finish(plan.rows_in(local, rows), mine))
+    return PointResults(ids, plan.finish(plan.rows_in(local, rows), mine))
 
 
-def before_merge(plan: Plan, measures: Any) -> Piece:
+def before_merge(plan: Plan, measures: Any) -> PointResults:
     """Return those of a chunk's results that do not wait for the merge."""
     assert plan.before_merge is not None
     ids, results = plan.before_merge(measures)
-    return Piece(OwnIds.of(ids), results)
+    return PointResults(OwnIds.of(ids), results)
 
 
-def part_of(known: Piece, *ends: int) -> Any:
+def part_of(known: PointResults, *ends: int) -> Any:
     """Return the results that are known of a chunk's own points, or the piece of those with ids between two ends."""
     if not ends:
         return known.results
     ids, rows = known.ids.within(*ends)
-    return Piece(ids, {name: values[rows] for name, values in known.results.items()})
+    return PointResults(ids, {name: values[rows] for name, values in known.results.items()})
 
 
-def pieces(piece_of: Callable[..., Piece], *values: Any) -> list[Piece]:
+def pieces(piece_of: Callable[..., PointResults], *values: Any) -> list[PointResults]:
     """Return a chunk's piece for each range of ids, of which the last of the values says where they begin."""
     return [piece_of(*values[:-1], *ends) for ends in itertools.pairwise(values[-1].tolist())]
 
 
-def put_back(pieces: list[Piece], starts: Ids, number: int) -> dict[str, Any]:
+def put_back(pieces: list[PointResults], starts: Ids, number: int) -> dict[str, Any]:
     """Put the results for a range of ids in order; every point is in exactly one piece."""
     start, size = int(starts[number]), int(starts[number + 1] - starts[number])
     count = sum(piece.ids.size for piece in pieces)

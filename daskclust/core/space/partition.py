@@ -305,8 +305,8 @@ class Partition:
         block = 0 * rows
         for axis, level in enumerate(self._levels):
             x = positions[rows, axis].astype(np.float64)
-            here = CutLevel(*[device.from_host(values) for values in level])
-            rows, block = self._spread(device, axis, here, x, x, rows, block)
+            planes = CutLevel(*[device.from_host(values) for values in level])
+            rows, block = self._spread(device, axis, planes, x, x, rows, block)
         return rows, block
 
     def _spread(
@@ -321,8 +321,8 @@ class Partition:
         end = np.cumsum(times)
         pair = device.count_up(int(end[-1]) if len(end) else 0)
         of = np.searchsorted(end, pair, side="right")  # as numpy.repeat, which CuPy has for one number only
-        here = (low[of] + pair - (end - times)[of]) % level.counts[block[of]]
-        return rows[of], level.first[block[of]] + here
+        along = (low[of] + pair - (end - times)[of]) % level.counts[block[of]]
+        return rows[of], level.first[block[of]] + along
 
 
 def widened(reach: Halo) -> Halo:

@@ -6,8 +6,8 @@ from typing import Any
 
 from sklearn.base import BaseEstimator, ClusterMixin
 
-from daskclust.core.data.checks import check_points, check_positive, check_whole
-from daskclust.core.data.inputs import split_points
+from daskclust.core.data.checks import check_positive, check_whole
+from daskclust.core.data.inputs import read_points
 from daskclust.core.run.engine import run
 
 from .plan import GridPlan
@@ -42,6 +42,6 @@ class GridDensity(ClusterMixin, BaseEstimator):
         """Cluster points: a numpy, cupy or dask array of shape (n, d), a DataFrame, or an xarray.Dataset."""
         width, least = check_positive("width", self.width), check_whole("min_samples", self.min_samples, 1)
         plan = GridPlan(width, least, bool(self.corners))
-        results = run(plan, {"X": check_points(self, split_points(X, ()))})
+        results = run(plan, {"X": read_points(self, X).X})
         self.labels_, self.n_clusters_ = results["labels"], results["n_clusters"]
         return self

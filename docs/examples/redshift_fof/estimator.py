@@ -6,8 +6,8 @@ from typing import Any
 
 from sklearn.base import BaseEstimator, ClusterMixin
 
-from daskclust.core.data.checks import check_distance, check_points, check_whole
-from daskclust.core.data.inputs import split_points
+from daskclust.core.data.checks import check_distance, check_whole
+from daskclust.core.data.inputs import read_points
 from daskclust.core.run.engine import run
 from daskclust.core.space.partition import Partition
 
@@ -51,7 +51,7 @@ class RedshiftFriends(ClusterMixin, BaseEstimator):
 
     def fit(self, X: Any, y: None = None, *, partition: str | Partition = "auto") -> RedshiftFriends:
         """Find groups: a numpy, cupy or dask array of shape (n, 3), a DataFrame, or an xarray.Dataset."""
-        X = check_points(self, split_points(X, ()))
+        X = read_points(self, X).X
         if X.shape[1] != 3:
             raise ValueError(f"X must have 3 axes, the last along the line of sight, got {X.shape[1]}")
         lengths = [check_distance(name, getattr(self, name), X.dtype) for name in ("across", "along")]

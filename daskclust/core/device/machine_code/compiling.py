@@ -1,8 +1,8 @@
-"""Tell that kernels are being compiled, which the first fit of a kind waits for once, and how long that took.
+"""Report that kernels are being compiled, which the first fit of a kind waits for once, and how long that took.
 
 Who shows progress listens (`listening`): the command line, the explorer, a client of Dask for its workers. Where nobody
 does, a notebook gets a progress bar and a terminal a line; the logger ``daskclust`` has it at level INFO in any case.
-What is loaded from numba's cache, or came with the package, is quick and not told.
+What is loaded from numba's cache, or came with the package, is quick and not reported.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Compiling(NamedTuple):
 Listener = Callable[[Compiling], None]
 listeners: list[Listener] = []
 
-HERE = ""  # this process, beside addresses of workers
-seconds_of: dict[str, float] = {HERE: 0.0}
+THIS_PROCESS = ""  # this process, beside addresses of workers
+seconds_of: dict[str, float] = {THIS_PROCESS: 0.0}
 """How long each process has compiled so far: this one, and workers since they were first heard of."""
 
 _lock = threading.RLock()
@@ -76,27 +76,27 @@ def expecting(kernels: int) -> Iterator[None]:
 
 @contextmanager
 def telling() -> Iterator[None]:
-    """Tell that a kernel is compiled in this context."""
+    """Report that a kernel is compiled in this context."""
     with _lock:
-        _tell(HERE, _present(is_busy=True))
+        _report(THIS_PROCESS, _present(is_busy=True))
     began = time.perf_counter()
     try:
         yield
     finally:
         with _lock:
             _now.compiled += 1
-            seconds_of[HERE] += time.perf_counter() - began
-            _tell(HERE, _present(is_busy=False))
+            seconds_of[THIS_PROCESS] += time.perf_counter() - began
+            _report(THIS_PROCESS, _present(is_busy=False))
 
 
 def loaded() -> None:
-    """Take down that a kernel was loaded from numba's cache."""
+    """Count a kernel that was loaded from numba's cache."""
     with _lock:
         _now.loaded += 1
 
 
 def watched(dispatcher: Any) -> Any:
-    """Return a dispatcher, of numba-cuda or numba, whose compiling is told from now on."""
+    """Return a dispatcher, of numba-cuda or numba, whose compilations are reported to listeners."""
     dispatcher.compile = functools.partial(_compile, dispatcher.compile)
     dispatcher._cache.load_overload = functools.partial(_load, dispatcher._cache.load_overload)
     return dispatcher
@@ -122,24 +122,24 @@ def _load(load: Callable[..., Any], *key: Any) -> Any:
 
 def _present(*, is_busy: bool) -> Compiling:
     number = _now.compiled + _now.loaded - _now.before + is_busy
-    return Compiling(number, _now.expected, is_busy, _now.compiled, seconds_of[HERE])
+    return Compiling(number, _now.expected, is_busy, _now.compiled, seconds_of[THIS_PROCESS])
 
 
-def heard(worker: str, told: Compiling) -> None:
-    """Take down, and tell here, what a worker compiles."""
+def heard(worker: str, state: Compiling) -> None:
+    """Record and report what a worker compiles."""
     with _lock:
-        seconds_of[worker] = told.seconds - _unheard.setdefault(worker, told.seconds)
-        _tell(worker, told)
+        seconds_of[worker] = state.seconds - _unheard.setdefault(worker, state.seconds)
+        _report(worker, state)
 
 
-def _tell(who: str, told: Compiling) -> None:
-    _busy[who] = told.is_busy
-    if told.is_busy:
-        _log.info("%s", told)
+def _report(who: str, state: Compiling) -> None:
+    _busy[who] = state.is_busy
+    if state.is_busy:
+        _log.info("%s", state)
     elif any(_busy.values()):
         return  # another one goes on
     for listener in listeners[:] or [_show]:
-        listener(told)
+        listener(state)
 
 
 # -------------------------------------------------------------------------------------------------------------- seconds
@@ -161,21 +161,21 @@ class Clock:
 
     @property
     def aside(self) -> str:
-        """What is said beside the seconds, such as "compiling 6.2 s, once"; nothing where nothing was compiled."""
+        """A remark on the seconds, such as "compiling 6.2 s, once"; nothing where nothing was compiled."""
         return f"compiling {self.compiling:.1f} s, once" if self.compiling else ""
 
 
 # ---------------------------------------------------------------------------------------- where nobody shows progress
-def _show(told: Compiling) -> None:
+def _show(state: Compiling) -> None:
     """Show a bar in a notebook, a line in a terminal that goes when it is done, and nothing elsewhere."""
     import multiprocessing  # not needed by a process that compiles nothing
 
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if hasattr(shell, "kernel"):
-        _notebook(shell).show(told)
+        _notebook(shell).show(state)
     elif multiprocessing.parent_process() is None and sys.stderr is not None and sys.stderr.isatty():
         with suppress(OSError):
-            sys.stderr.write(f"\r{told}\x1b[K" if told.is_busy else "\r\x1b[K")
+            sys.stderr.write(f"\r{state}\x1b[K" if state.is_busy else "\r\x1b[K")
             sys.stderr.flush()
 
 
@@ -186,16 +186,16 @@ class _Notebook:
         self._shell = shell
         self._bar: Any = None
 
-    def show(self, told: Compiling) -> None:
+    def show(self, state: Compiling) -> None:
         if self._bar is None:
-            self._clock, self._before, self._bar = Clock(), told.kernels, self._display(str(told), "", new=True)
+            self._clock, self._before, self._bar = Clock(), state.kernels, self._display(str(state), "", new=True)
             self._shell.events.register("post_run_cell", self._end)
-        of = f' max="{told.expected}" value="{told.number - told.is_busy}"' if told.number <= told.expected else ""
-        self._kernels = told.kernels
-        if not told.is_busy and told.number >= told.expected:  # there may be others; what comes now may take long
+        of = f' max="{state.expected}" value="{state.number - state.is_busy}"' if state.number <= state.expected else ""
+        self._kernels = state.kernels
+        if not state.is_busy and state.number >= state.expected:  # there may be others; what comes now may take long
             self._say_done()
             return
-        self._display(str(told), f'<progress{of} style="width: 12em; vertical-align: middle"></progress> ')
+        self._display(str(state), f'<progress{of} style="width: 12em; vertical-align: middle"></progress> ')
 
     def _end(self, *_: Any) -> None:
         self._shell.events.unregister("post_run_cell", self._end)
