@@ -212,9 +212,9 @@ class Job:
 
     def save(self, name: str, data: xr.Dataset) -> None:
         """Write points or a table as an output, if it is asked for."""
-        from daskclust.io.growing import write_points
+        from daskclust.io import write_hits
 
-        self.write(name, lambda path: write_points(data, path))
+        self.write(name, lambda path: write_hits(data, path))
 
     def write(self, name: str, write: Callable[[Path], None]) -> None:
         """Write an output, if it is asked for."""

@@ -180,7 +180,7 @@ def _open(path: Path, assignments: Path | None, reading: dict[str, Any], chunks:
 def _write_tree(result: xr.Dataset, path: Path, about: dict[Any, Any]) -> None:
     import xarray as xr
 
-    from daskclust.io.growing import write_points
+    from daskclust.io import write_hits
 
     Z = result["linkage"].values
     if path.suffix == ".npy":
@@ -190,7 +190,7 @@ def _write_tree(result: xr.Dataset, path: Path, about: dict[Any, Any]) -> None:
     columns |= {"size": Z[:, 3].astype("int64"), "is_apriori": result["is_apriori"].values}
     attrs = {**about, **result["linkage"].attrs, "hca": result.attrs["hca"]}
     del attrs["long_name"]
-    write_points(xr.Dataset({name: ("merge", values) for name, values in columns.items()}, attrs=attrs), path)
+    write_hits(xr.Dataset({name: ("merge", values) for name, values in columns.items()}, attrs=attrs), path)
 
 
 def _labelled(result: xr.Dataset) -> xr.Dataset:

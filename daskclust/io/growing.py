@@ -15,9 +15,8 @@ import xarray as xr
 from daskclust.core.data.fields import Field
 from daskclust.core.data.quote import short
 from daskclust.io.blocks import column_dtypes, only_dim
-from daskclust.io.files import HDF5, PARQUET, known_suffix
-from daskclust.io.hits import write_hits
-from daskclust.io.particles.files import write_particles
+from daskclust.io.files import known_suffix
+from daskclust.io.hits import WRITABLE, write_hits
 from daskclust.io.replacing import beside, naming, place_of, sync_folder
 from daskclust.io.rows import About
 from daskclust.io.schema import Naming
@@ -28,7 +27,6 @@ from daskclust.io.tables.parquet_read import read_parquet
 _log = logging.getLogger(__name__)
 
 _ROWS, _SECONDS = 1 << 21, 10.0  # of a part
-_WRITABLE = (".csv", *PARQUET, *HDF5, ".npz", ".zarr")
 _ANY = Field("", "", (), (), {})  # columns as they are
 _CHUNK = 1 << 20  # rows of the file that are in memory at once
 
@@ -66,7 +64,7 @@ class PartsSink:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, keep: bool = True) -> None:
-        known_suffix(path, _WRITABLE)
+        known_suffix(path, WRITABLE)
         self.path, self._keeps = Path(path), keep
         self.attrs: dict[str, Any] = {}
         self.n_rows, self._n_parts = 0, 0
@@ -152,7 +150,7 @@ class PartsSink:
             if self._n_parts and (failed is None or (self._keeps and self.n_rows)):
                 self.kept = self._folder
                 with naming(self.path):
-                    write_points(_lazy(self._folder, self._dim).assign_attrs(self.attrs), self.path)
+                    write_hits(_lazy(self._folder, self._dim).assign_attrs(self.attrs), self.path)
                 self.kept = self.path
         except Exception as raised:
             failed = failed or raised
@@ -164,11 +162,6 @@ class PartsSink:
         self._error = ValueError(f"the sink of {self.path} is closed")
         if failed is not None and error is None:
             raise failed
-
-
-def write_points(data: xr.Dataset, path: Path) -> None:
-    """Write points, or a table, to a file of any format."""
-    (write_particles if path.suffix == ".zarr" else write_hits)(data, path)
 
 
 def _lazy(folder: Path, dim: str) -> xr.Dataset:

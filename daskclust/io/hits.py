@@ -18,7 +18,8 @@ from daskclust.core.data.units import BOX
 from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
 from daskclust.io.blocks import Block, blocks_of, column_dtypes, in_memory, native, only_dim, with_scalars_told
 from daskclust.io.files import HDF5, PARQUET, TEXT, check_file, is_parts, known_suffix
-from daskclust.io.replacing import replacing
+from daskclust.io.particles.zarr import write_zarr
+from daskclust.io.replacing import check_kind, replacing, replacing_folder
 from daskclust.io.rows import rows_of_chunk
 from daskclust.io.schema import Columns, Naming, Needs, check_units, to_dataset
 from daskclust.io.tables.binary import read_npy, read_npz
@@ -33,7 +34,7 @@ from daskclust.io.timepix.quad import LAYOUTS, PIXELS
 _AUTO_ROWS = 1 << 20  # of a chunk
 _LAZY = (*PARQUET, *HDF5)
 _READABLE = (*TEXT, *_LAZY, ".root", ".npy", ".npz")
-_WRITABLE = (".csv", *_LAZY, ".npz")
+WRITABLE = (".csv", *_LAZY, ".npz", ".zarr")
 _LONGEST_COMMENT = (1 << 16) - 1  # bytes, of a zip archive
 
 
@@ -175,8 +176,8 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = F
         Variables of numbers or booleans along one dimension, numpy or dask. Coordinates are written too, numbers
         without a dimension as attributes.
     path : str or path
-        The file, ``.parquet`` (or ``.pq``), ``.h5`` (or ``.hdf5``), ``.csv`` or ``.npz``. A file that exists is
-        replaced.
+        The file, ``.parquet`` (or ``.pq``), ``.h5`` (or ``.hdf5``), ``.csv``, ``.npz`` or ``.zarr`` (a store, for
+        `open_particles` and `xarray.open_zarr`). One that exists is replaced.
     nested : bool, default False
         Write Parquet with one row for each event: its number, and lists of what its hits have. The hits must be in the
         order of ``event``. Events without hits have no row. `read_hits` gives the same Dataset for both.
@@ -190,8 +191,8 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = F
         Where the library for the format is missing; for other extensions, variables that are no columns of numbers, and
         with `nested` for other formats, a Dataset without ``event``, and hits in another order; with `partitions` for
         other formats, and a folder that has other files.
-    IsADirectoryError
-        Where `path` is a folder, without `partitions`.
+    IsADirectoryError, NotADirectoryError
+        Where a file would replace a folder, or a store a file.
 
     Notes
     -----
@@ -210,22 +211,25 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = F
     >>> write_hits(to_dataset({"x": [0.5, 1.0], "y": [0.0, 2.0]}), "hits.parquet")  # doctest: +SKIP
     """
     target = Path(path)
-    suffix = known_suffix(target, _WRITABLE)
+    suffix = known_suffix(target, WRITABLE)
     if partitions and (nested or suffix not in PARQUET):
         raise ValueError(f"partitions=True writes a folder of .parquet files without lists, got {target.name}")
     if partitions:
         write_parts(target, ds)
         return
-    if target.is_dir():
-        raise IsADirectoryError(f"{target} is a folder; give another name, or partitions=True to replace it")
+    check_kind(target, is_folder=suffix == ".zarr")
     ds = with_scalars_told(ds)
     dim = only_dim(ds)
-    attrs, units = stored_attrs(ds, dim), stored_units(ds)
     if nested and (suffix not in PARQUET or "event" not in ds.variables):
         raise ValueError(
             f"nested=True writes .parquet, of a Dataset with a variable 'event'; got {target.name} and "
             f"{', '.join(map(str, ds.variables))}"
         )
+    if suffix == ".zarr":
+        with replacing_folder(target, ds.attrs.get("source")) as folder:
+            write_zarr(folder, ds, dim)
+        return
+    attrs, units = stored_attrs(ds, dim), stored_units(ds)
     with replacing(target) as stream:
         if suffix in PARQUET:
             with RowGroups(stream, column_dtypes(ds), units, attrs, "event" if nested else None) as groups:

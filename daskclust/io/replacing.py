@@ -48,6 +48,14 @@ def clash(target: str | os.PathLike[str], source: str | os.PathLike[str]) -> str
     return ""
 
 
+def check_kind(target: Path, *, is_folder: bool) -> None:
+    """Refuse to replace a folder by a file, and a file by a folder."""
+    if target.is_dir() and not is_folder:
+        raise IsADirectoryError(f"{target} is a folder; give another name")
+    if is_folder and target.exists() and not target.is_dir():
+        raise NotADirectoryError(f"{target} is a file; give another name")
+
+
 def check_replaced(folder: Path, source: object = None) -> None:
     """Refuse to replace a folder that holds the source of what is written, or what no writer of such folders makes."""
     wrong = clash(folder, source) if isinstance(source, str | os.PathLike) else ""

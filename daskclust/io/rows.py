@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,6 +88,12 @@ class Stored(NamedTuple):
             out[start:stop] = _checked_rows(self, start, stop)
         return out
 
+    def only(self, wanted: Sequence[int]) -> Stored:
+        """Return some columns alone, as an array of the file."""
+        if len(self.shape) == 1 or len(wanted) == self.shape[1]:
+            return self
+        return self._replace(read=partial(_some_columns, self.read, wanted), shape=(self.shape[0], len(wanted)))
+
     def columns(self, chunks: Rows) -> list[Any]:
         """Return the columns of the array, each contiguous in memory, or lazy."""
         array = self.array(chunks, "F")
@@ -107,6 +114,10 @@ class Stored(NamedTuple):
             meta=np.empty((0,) * len(self.shape), self.dtype),
             name=f"daskclust-io-read-{token}",
         )
+
+
+def _some_columns(read: ReadRows, wanted: Sequence[int], start: int, stop: int) -> npt.NDArray[Any]:
+    return read(start, stop)[:, wanted]
 
 
 def fixed_rows(path: str, value: str, width: int, begin: int, start: int, stop: int) -> npt.NDArray[Any]:

@@ -12,12 +12,9 @@ import xarray as xr
 from daskclust.core.data.quote import quoted, repeated
 from daskclust.io.attrs import pack, stored_attrs
 from daskclust.io.cytometry.transform import check_cells
-from daskclust.io.files import HDF5, PARQUET, known_suffix
-from daskclust.io.hits import write_hits
-from daskclust.io.particles.files import write_particles
+from daskclust.io.files import known_suffix
+from daskclust.io.hits import WRITABLE, write_hits
 from daskclust.io.replacing import replacing
-
-_WRITABLE = (".csv", *PARQUET, *HDF5, ".npz", ".zarr", ".fcs")
 
 KEYWORD = "daskclust"
 """Has the attributes of the data set, in lower case as keywords are read."""
@@ -70,10 +67,10 @@ def write_cells(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
     'CD3,CD4\n0.5,1.0\n'
     """
     target = Path(path)
-    suffix = known_suffix(path, _WRITABLE)
+    suffix = known_suffix(path, (*WRITABLE, ".fcs"))
     flat, detectors = _flat(ds)
     if suffix != ".fcs":
-        (write_particles if suffix == ".zarr" else write_hits)(flat, target)
+        write_hits(flat, target)
         return
     with replacing(target) as stream:
         _write_fcs(stream, flat.compute(), detectors)

@@ -23,8 +23,8 @@ from daskclust.io.hits import write_hits
 from daskclust.io.particles.arborx import read_arborx
 from daskclust.io.particles.gadget import write_gadget
 from daskclust.io.particles.snapshot import COMPONENTS, TYPES, read_snapshot
-from daskclust.io.particles.zarr import is_zarr, read_zarr, write_zarr
-from daskclust.io.replacing import replacing, replacing_folder
+from daskclust.io.particles.zarr import is_zarr, read_zarr
+from daskclust.io.replacing import check_kind, replacing
 from daskclust.io.rows import rows_of_chunk
 from daskclust.io.schema import Columns, Naming, Needs, Table, check_units, to_dataset
 from daskclust.io.tables.binary import read_npy
@@ -228,19 +228,13 @@ def write_particles(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
     """
     target = Path(path)
     suffix = known_suffix(path, _WRITABLE)
-    if target.exists() and target.is_dir() != (suffix == ".zarr"):
-        raise ValueError(f"{os.fspath(path)} is {'a folder' if target.is_dir() else 'a file'}; give another name")
-    if suffix in PARQUET:
+    if suffix not in HDF5:
         write_hits(ds, target)
         return
+    check_kind(target, is_folder=False)
     ds = with_scalars_told(ds)
-    dim = only_dim(ds)
-    if suffix == ".zarr":
-        with replacing_folder(target, ds.attrs.get("source")) as folder:
-            write_zarr(folder, ds, dim)
-        return
     with replacing(target) as stream:
-        write_gadget(stream, ds, dim)
+        write_gadget(stream, ds, only_dim(ds))
 
 
 def linking_length(ds: xr.Dataset, b: float = 0.2) -> float:

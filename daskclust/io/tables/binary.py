@@ -37,13 +37,17 @@ def table_of(
     naming = naming.settle(list(columns), attrs.get("field"))
     chosen = naming.choose(list(columns), named=True)
     remedies = {columns[name][0]: naming.without(name) for name in chosen}
-    arrays = {key: describe(key, remedy) for key, remedy in remedies.items()}
+    wanted = {key: sorted(columns[name][1] for name in chosen if columns[name][0] == key) for key in remedies}
+    arrays = {key: describe(key, remedy).only(wanted[key]) for key, remedy in remedies.items()}
     check_lengths({ours: arrays[columns[name][0]].shape[0] for name, ours in chosen.items()}, naming.source)
     read = dict(zip(arrays, columns_of(arrays.values(), naming.source, chunks), strict=True))
-    units = {ours: unit for name, ours in chosen.items() if (unit := arrays[columns[name][0]].units) is not None}
-    return Table(
-        {ours: read[columns[name][0]][columns[name][1]] for name, ours in chosen.items()}, naming, units, attrs
-    )
+    found, units = {}, {}
+    for name, ours in chosen.items():
+        key, number = columns[name]
+        found[ours] = read[key][wanted[key].index(number)]
+        if (unit := arrays[key].units) is not None:
+            units[ours] = unit
+    return Table(found, naming, units, attrs)
 
 
 def columns_of(arrays: Iterable[Stored], source: str, chunks: int | None) -> list[list[Any]]:

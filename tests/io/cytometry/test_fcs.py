@@ -28,19 +28,6 @@ def raw(path: Path, **options: Any) -> np.ndarray[Any, Any]:
 # FCS, byte by byte
 
 
-def test_amplifiers_gains_and_time(tmp_path: Path) -> None:
-    names = ["FSC-H", "FL1-H", "FL2-H", "Time"]
-    scales = {"P1G": "2.0", "P2E": "4.0,1.0", "P3E": "4,0", "P4G": "8", "TIMESTEP": "0.1"}
-    scales |= {f"P{n}R": "1024" for n in (1, 2, 3, 4)}
-    events = [(0, 0, 0, 0), (512, 256, 768, 10), (1023, 1023, 1023, 1000)]
-    path = write(tmp_path, fcs_bytes([">u2"] * 4, events, names=names, version="2.0", **scales))
-    found = raw(path)
-    np.testing.assert_allclose(found[1], [256, 10, 1000, 1])
-    np.testing.assert_array_equal(found, flowio.FlowData(str(path)).as_array())
-    path = write(tmp_path, fcs_bytes(["<f4"] * 4, events, names=names, **scales))
-    np.testing.assert_array_equal(raw(path), (np.array(events) * [0.5, 1, 1, 0.1]).astype(np.float32))
-
-
 @pytest.mark.parametrize("chunks", [1, 7, 40, 1000])
 def test_any_chunks_give_the_same_cells(tmp_path: Path, chunks: int) -> None:
     rng = np.random.default_rng(1)

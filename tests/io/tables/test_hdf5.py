@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 import pytest
+import zarr
 from cases.files.hits import refused
 
+from daskclust import io
 from daskclust.io import read_hits
+from daskclust.io.tables import binary
 
 
 def columns_in(path: Path, group: str = "/", n: int = 5, **options: Any) -> None:
@@ -127,3 +131,27 @@ def test_vectors_are_columns_of_their_axes(tmp_path: Path, name: str) -> None:
         particles = read_hits(path, field="particles", chunks=chunks)
         assert np.array_equal(np.stack([particles[axis] for axis in "xyz"], axis=1), pos)
     assert set(read_hits(path, field="particles", columns={f"{name}_z": "mass"})) == {"x", "y", "mass"}
+
+
+@pytest.mark.parametrize("suffix", [".h5", ".zarr"])
+@pytest.mark.parametrize("wanted", [["x"], ["z", "x"], ["y", "z", "x"]])
+def test_only_columns_that_are_chosen_take_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, wanted: list[str]
+) -> None:
+    """Of an array of vectors."""
+    path, pos = tmp_path / f"snap{suffix}", np.arange(3000.0).reshape(1000, 3)
+    if suffix == ".h5":
+        with h5py.File(path, "w") as file:
+            file["Coordinates"] = pos
+        names, read = {axis: f"Coordinates_{axis}" for axis in "xyz"}, partial(read_hits, field="particles")
+    else:
+        zarr.open_group(path, mode="w").create_array("Coordinates", data=pos)
+        names, read = {axis: axis for axis in "xyz"}, io.open_particles
+    columns = {**{names[axis]: new for axis, new in zip(wanted, "xyz", strict=False)}, "*": None}
+    asked: list[int] = []
+    monkeypatch.setattr(binary, "check_memory", lambda size, _: asked.append(size))
+    for chunks in (None, 300):
+        found = read(path, columns=columns, chunks=chunks)
+        for axis, new in zip(wanted, "xyz", strict=False):
+            assert np.array_equal(found[new], pos[:, "xyz".index(axis)])
+    assert asked == [8000 * len(wanted)]

@@ -6,26 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import xarray as xr
-from cases.clue import raise_if_dask_computes
 from cases.files.hits import refused, sample, watched_row_groups
-from cases.lanes import some_of
 
 from daskclust.io import read_hits, write_hits
-
-
-@some_of(5, chunks=[1, 2, 3, 7, 100], row_group_size=[1, 3, 100])
-def test_parquet_is_lazy(tmp_path: Path, chunks: int, row_group_size: int) -> None:
-    ds = sample()
-    path = tmp_path / "hits.parquet"
-    frame = ds.to_dataframe().assign(layer=lambda f: f["layer"].astype(float))
-    frame.to_parquet(path, index=False, row_group_size=row_group_size)
-    with raise_if_dask_computes():
-        lazy = read_hits(path, chunks=chunks)
-        assert lazy.chunks["hit"] == tuple(min(chunks, 7 - start) for start in range(0, 7, chunks))
-        assert lazy["layer"].dtype == np.int32
-        assert all(key.startswith("daskclust-io-read-") for key in lazy["x"].data.dask.layers)
-    xr.testing.assert_equal(lazy.compute(), ds)
 
 
 def test_parquet_reads_only_the_row_groups_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

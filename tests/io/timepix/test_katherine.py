@@ -76,15 +76,6 @@ def test_equals_a_decoder_word_by_word(write: Any, words: list[int], first: int,
     assert (ds["chip"].values == 0).all()
 
 
-def test_time_offsets(write: Any) -> None:
-    """Windows of 2**14 ticks, also where the product does not fit in 32 bits."""
-    words = [hit(0, 0, 3, 1, 0), word(5, 2**31), hit(1, 0, 4, 1, 1), word(5, 2), hit(2, 0, 5, 1, 15)]
-    ds = open_katherine(write(raw(words)))
-    np.testing.assert_array_equal(ds["x"], [0, 2, 1])
-    np.testing.assert_array_equal(ds["toa"], [75, (2**15 + 5) * 25 - 15 * 1.5625, (2**45 + 4) * 25 - 1.5625])
-    assert ds.attrs["n_unsorted"] == 1
-
-
 def test_frames(write: Any) -> None:
     first = [hit(1, 0, 50, 1, 0), word(5, 1), hit(2, 0, 60, 1, 0)]
     path = write(raw([*first, word(7), word(7), hit(3, 0, 55, 1, 0), word(12, 1), word(7)]))

@@ -54,12 +54,6 @@ def test_equals_plain_python(write: Any, rows: list[list[int]], columns: list[in
     assert ds.sizes["hit"] + ds.attrs["n_special"] + lost == len(rows) == ds.attrs["n_rows"]
 
 
-def test_real_time_of_one_hit(write: Any) -> None:
-    """A row of Advacam's own description: 25*ToA - 25/16*FToA."""
-    ds = open_t3pa(write(text([[0, 36183, 2056, 53, 11, 0]])))
-    assert rows_of(ds, *NAMES) == [(Fraction(2056 * 25) - Fraction(25 * 11, 16), 87, 141, 0, 1325)]
-
-
 def test_lost_data(write: Any) -> None:
     lost = [[1, 0x74, 40, 0, 0, 1], [2, 0x75, 8, 0, 0, 1]]
     rows = [[0, 5, 10, 1, 0, 0], *lost, [3, 0x74, 90, 1, 0, 0], [4, 9, 1, 1, 1, 7]]

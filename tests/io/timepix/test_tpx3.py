@@ -103,17 +103,6 @@ def test_times_that_make_no_sense(write, chips):
     check(write(data), data, chunks=1000, cell_words=50, window_hits=10)
 
 
-def test_late_hits_are_in_order_and_told(write, caplog):
-    ticks = [*range(0, 100_000, 10), 50, *range(100_000, 200_000, 10)]
-    path = write(b"".join(chunk([pixel(t) for t in ticks[k : k + 8000]]) for k in range(0, len(ticks), 8000)))
-    with caplog.at_level(logging.WARNING, "daskclust.io"):
-        ds = open_tpx3(path, disorder=1000.0)
-    assert ds.attrs["n_late"] == 1
-    assert ds.attrs["disorder"] == (99_990 - 50) * 1.5625
-    assert "1 of 20001 hits" in caplog.text
-    np.testing.assert_array_equal(ds["toa"], np.sort(ticks) * 1.5625)
-
-
 def test_times_over_many_wraps_and_gaps(write):
     ticks = [k * 7 * SECOND for k in range(60)]
     data = chunk([pixel(t) for t in ticks])
@@ -137,27 +126,6 @@ def test_times_over_many_wraps_and_gaps(write):
 )
 def test_the_start_of_the_clock(write, words, first):
     assert open_tpx3(write(chunk(words)))["toa"].values[0] == first * 1.5625
-
-
-def test_triggers(write):
-    times = [105 * SECOND, 108 * SECOND, 120 * SECOND, 120 * SECOND]
-    words = [
-        tdc(times[0], 1, 0x6F, 5),
-        tdc(times[1], 12, 0x6A, 6),
-        tdc(times[3], 0, 0x6B, 7),
-        tdc(times[2], 3, 0x6E, 8),
-    ]
-    ds = open_tpx3_triggers(write(chunk([pixel(105 * SECOND), *words], chip=2)))
-    fine = 3.125 / 12
-    np.testing.assert_array_equal(
-        ds["time"], [105e9, 108e9 + 11 * fine, 120e9, 120e9 + 2 * fine], err_msg="extended through the wrap at 107 s"
-    )
-    assert ds["channel"].values.tolist() == [1, 1, 2, 2]
-    assert ds["is_rising"].values.tolist() == [True, False, False, True]
-    assert ds["number"].values.tolist() == [5, 6, 7, 8]
-    assert ds["chip"].values.tolist() == [2] * 4
-    assert ds.attrs["n_tdc_errors"] == 1
-    assert open_tpx3_triggers(write(chunk([pixel(0)]))).sizes["trigger"] == 0
 
 
 @given(seed=st.integers(0, 2**32), start=st.sampled_from([0, 250 * SECOND]))
@@ -241,13 +209,6 @@ def test_quad(write):
     assert {name: ds[name].attrs["units"] for name in COLUMNS} == {
         "x": "pixel", "y": "pixel", "toa": "ns", "tot": "ns", "chip": "1",
     }  # fmt: skip
-
-
-def test_phase_correction(write):
-    columns = [0, 1, 2, 31, 32, 255]
-    data = chunk([pixel(1000 * k, x) for k, x in enumerate(columns)])
-    toa = [open_tpx3(write(data), phase_correction=phase)["toa"].values for phase in (False, True)]
-    np.testing.assert_array_equal((toa[1] - toa[0]) / 1.5625, [x // 2 % 16 for x in columns])
 
 
 def test_a_time_before_the_clock_within_a_whole_group_moves_corrected_hits_too(write):
