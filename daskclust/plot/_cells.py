@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from daskclust.core.data.checks import check_positive, check_whole
 from daskclust.core.merge.labels import NOISE
-from daskclust.plot._data import Cells, Channel, Ids, cells_of
+from daskclust.plot._data import CellMatrix, Channel, Ids, cells_of
 from daskclust.plot._elements import by_cluster, overlay, pixels_for, point_size
 from daskclust.plot._look import hv, panel, side_by_side, styled
 
@@ -93,7 +93,9 @@ def ellipse_grid(
     return side_by_side(hv.Layout(panels), columns)
 
 
-def _draw(cells: Cells, pair: tuple[Channel, Channel], sigma: float, most: int, *, size: float | None = None) -> Any:
+def _draw(
+    cells: CellMatrix, pair: tuple[Channel, Channel], sigma: float, most: int, *, size: float | None = None
+) -> Any:
     """Draw one pair of channels."""
     labels = cells.labels
     places = [cells.place(channel) for channel in pair]
