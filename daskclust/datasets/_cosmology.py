@@ -22,7 +22,7 @@ _HALOS_PER_FILAMENT = 2000
 _UNITS = {**dict.fromkeys("xyz", "Mpc/h"), **dict.fromkeys(("vx", "vy", "vz"), "km/s"), "mass": "Msun/h", "halo": "1"}
 
 
-class _HaloTable(NamedTuple):
+class _Halos(NamedTuple):
     """The halos: number of the first particle, centre, radius, bulk velocity and dispersion; and a profile."""
 
     order: Order
@@ -131,7 +131,7 @@ def _table(
     power_law: tuple[float, int, float],
     filaments: float,
     concentration: float,
-) -> _HaloTable:
+) -> _Halos:
     """Return halos that have as many particles as they shall have together."""
     random = np.random.default_rng(order.seed)
     sizes = _halo_sizes(random, order.n_inside, *power_law)
@@ -150,7 +150,7 @@ def _table(
     radius = np.cbrt(mass / (4 / 3 * np.pi * density))
     x = np.concatenate([[0.0], np.geomspace(1e-4, 1.0, 1024)]) * concentration
     enclosed = np.log1p(x) - x / (1 + x)
-    return _HaloTable(
+    return _Halos(
         order=order,
         side=side,
         particle_mass=particle_mass,
@@ -181,7 +181,7 @@ def _halo_sizes(random: np.random.Generator, n: int, slope: float, smallest: int
     return np.diff(ends[: np.searchsorted(ends, n) + 1], prepend=0)
 
 
-def _positions(table: _HaloTable, index: Bits) -> npt.NDArray[np.float32]:
+def _positions(table: _Halos, index: Bits) -> npt.NDArray[np.float32]:
     """Return x, y and z."""
     keys = table.order.keys
     number, is_inside, halo = table.order.places(table.first, index)
@@ -195,7 +195,7 @@ def _positions(table: _HaloTable, index: Bits) -> npt.NDArray[np.float32]:
     return np.minimum((out % table.side).astype(np.float32), np.nextafter(side, np.float32(0)))
 
 
-def _velocities(table: _HaloTable, index: Bits) -> npt.NDArray[np.float32]:
+def _velocities(table: _Halos, index: Bits) -> npt.NDArray[np.float32]:
     """Return vx, vy and vz."""
     number, is_inside, halo = table.order.places(table.first, index)
     out = normals(table.order.keys[5:9], number)[:3]
@@ -204,6 +204,6 @@ def _velocities(table: _HaloTable, index: Bits) -> npt.NDArray[np.float32]:
     return out.astype(np.float32)
 
 
-def _masses(table: _HaloTable, index: Bits) -> npt.NDArray[np.float32]:
+def _masses(table: _Halos, index: Bits) -> npt.NDArray[np.float32]:
     """Return the mass, which is that of all particles."""
     return np.full((1, len(index)), table.particle_mass, np.float32)

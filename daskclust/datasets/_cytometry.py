@@ -15,7 +15,7 @@ from ._indexed import Bits, Order, Steps, as_rows, clusters, draw, make_blocks, 
 _NOISE_RANGE = (-1.0, 7.0)  # of all channels after arcsinh
 
 
-class _PopulationTable(NamedTuple):
+class _Gaussians(NamedTuple):
     """Gaussian clusters: number of the first cell, centre, and lower triangular root of the covariance."""
 
     order: Order
@@ -143,7 +143,7 @@ def _dataset(table: Any, n: int, d: int, chunks: int | None, truth: str, attrs: 
     )
 
 
-def _populations(order: Order, d: int, k: int, rarest: float) -> _PopulationTable:
+def _populations(order: Order, d: int, k: int, rarest: float) -> _Gaussians:
     """Return populations of a blood sample."""
     random = np.random.default_rng(order.seed)
     shares = np.geomspace(1.0, rarest, k)
@@ -152,15 +152,15 @@ def _populations(order: Order, d: int, k: int, rarest: float) -> _PopulationTabl
     centre = np.where(is_positive, random.uniform(2.5, 5.5, (d, k)), random.uniform(0.0, 0.7, (d, k)))
     deviations = random.uniform(0.1, 0.3, (k, d))
     deviations[:, :2] = (np.array([0.7, 0.5]) * random.uniform(0.8, 1.2, (k, 2)))[:, :d]
-    return _PopulationTable(order, np.round(first).astype(np.int64), centre, _roots(random, deviations))
+    return _Gaussians(order, np.round(first).astype(np.int64), centre, _roots(random, deviations))
 
 
-def _groups(order: Order, d: int, k: int, size: int, spread: float, extent: float) -> _PopulationTable:
+def _groups(order: Order, d: int, k: int, size: int, spread: float, extent: float) -> _Gaussians:
     """Return clusters of one size."""
     random = np.random.default_rng(order.seed)
     centre = random.random((d, k)) * extent
     deviations = spread * 2.0 ** random.uniform(-1.0, 1.0, (k, d))
-    return _PopulationTable(order, np.arange(k, dtype=np.int64) * size, centre, _roots(random, deviations))
+    return _Gaussians(order, np.arange(k, dtype=np.int64) * size, centre, _roots(random, deviations))
 
 
 def _roots(random: np.random.Generator, deviations: Float) -> Float:
@@ -171,7 +171,7 @@ def _roots(random: np.random.Generator, deviations: Float) -> Float:
     return np.ascontiguousarray(np.linalg.cholesky(covariance).transpose(1, 2, 0))
 
 
-def _positions(table: _PopulationTable, index: Bits) -> npt.NDArray[np.float32]:
+def _positions(table: _Gaussians, index: Bits) -> npt.NDArray[np.float32]:
     """Return the values in all channels."""
     d, keys = len(table.centre), table.order.keys
     number, is_inside, cluster = table.order.places(table.first, index)

@@ -20,7 +20,7 @@ _AXES = ("x", "y", "z")
 _VARIANTS = 10
 
 
-class _SpotTable(NamedTuple):
+class _Spots(NamedTuple):
     """The spots of all walks: number of the first point, centre, radius of the ball, and walk."""
 
     order: Order
@@ -106,7 +106,7 @@ def seed_spreader(
 
 def _table(
     order: Order, d: int, n_clusters: float, vicinity: float, per_spot: int, size: float, is_varying: bool
-) -> _SpotTable:
+) -> _Spots:
     """Return the spots of walks that have as many points as they shall have together."""
     random = np.random.default_rng(order.seed)
     ends = _walk_ends(random, order.n_inside, n_clusters)
@@ -123,7 +123,7 @@ def _table(
     origin = random.random((len(ends), d)) * size
     centre = origin[walk] + way - way[first_spot]
     first = starts[walk] + (np.arange(len(walk)) - first_spot) * per_spot
-    return _SpotTable(order, size, first, np.ascontiguousarray(_reflected(centre, size).T), radius, walk)
+    return _Spots(order, size, first, np.ascontiguousarray(_reflected(centre, size).T), radius, walk)
 
 
 def _walk_ends(random: np.random.Generator, n: int, n_clusters: float) -> Int:
@@ -139,7 +139,7 @@ def _reflected(values: Float, size: float) -> Float:
     return np.abs((values + size) % (2 * size) - size)
 
 
-def _positions(table: _SpotTable, index: Bits) -> npt.NDArray[np.float32]:
+def _positions(table: _Spots, index: Bits) -> npt.NDArray[np.float32]:
     """Return all coordinates."""
     d, keys = len(table.centre), table.order.keys
     number, is_on_walk, spot = table.order.places(table.first, index)
@@ -151,7 +151,7 @@ def _positions(table: _SpotTable, index: Bits) -> npt.NDArray[np.float32]:
     return _reflected(out, table.size).astype(np.float32)
 
 
-def _walks(table: _SpotTable, index: Bits) -> Int:
+def _walks(table: _Spots, index: Bits) -> Int:
     """Return the number of the walk."""
     spot = clusters(table, index)
     return np.where(spot >= 0, table.walk[spot], NOISE) if len(table.walk) else spot

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from daskclust.core.data.checks import check_positive, check_whole
 from daskclust.core.merge.labels import NOISE
-from daskclust.plot._data import Channel, Ids, PlottedCells, cells_of
+from daskclust.plot._data import CellMatrix, Channel, Ids, cells_of
 from daskclust.plot._elements import by_cluster, overlay, pixels_for, point_size
 from daskclust.plot._look import hv, panel, side_by_side, styled
 
@@ -94,7 +94,7 @@ def ellipse_grid(
 
 
 def _draw(
-    cells: PlottedCells, pair: tuple[Channel, Channel], sigma: float, most: int, *, size: float | None = None
+    cells: CellMatrix, pair: tuple[Channel, Channel], sigma: float, most: int, *, size: float | None = None
 ) -> Any:
     """Draw one pair of channels."""
     labels = cells.labels

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.accessor._results import results_of as found_in
+from daskclust.accessor._results import results_of as estimator_results
 from daskclust.accessor._results import separations
 from daskclust.core.data.columns import column, coordinate, label_numbers, native, plain
 from daskclust.core.data.inputs import check_one_dimension, dataset_of, stack, table_of
@@ -28,7 +28,7 @@ _TIMES = ("toa", "tot", "tof")  # of Timepix hits
 _TIME_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))  # in ns
 
 
-# ------------------------------------------------------------------------------------------------------------- the door
+# ----------------------------------------------------------------------------------------------------- what users give
 def opened(
     data: Any,
     needed: Sequence[str],
@@ -38,31 +38,28 @@ def opened(
     dim: str = "point",
     axes: Sequence[str] = ("x", "y", "z"),
 ) -> xr.Dataset:
-    """Return what a user gives as a Dataset: a Dataset, DataFrame, mapping, array (n, d) or fitted estimator.
+    """Return a Dataset, DataFrame, mapping, array (n, d) or fitted estimator as a Dataset.
 
-    Columns of an array are `axes`, rows are along `dim` where nothing else is known. `labels`, an array, a column's
-    name or a fitted estimator, take the place of results that are there.
+    Columns of an array are `axes`; rows are along `dim` where nothing else is known. `labels`, an array, the name of a
+    column or a fitted estimator, replace the results that `data` has.
     """
-    named = [labels] * isinstance(labels, str)
-    ds = _dataset(data, {*needed, *wanted, *named}, dim, axes)
-    found = {} if labels is None else _results_in(ds, data, labels)
-    missing = [name for name in needed if name not in found and name not in ds.variables]
-    if missing:
-        raise ValueError(_without(data, _names(data, ds), missing[0]))
+    ds = _as_dataset(data, {*needed, *wanted, *[labels] * isinstance(labels, str)}, dim, axes)
+    results = {} if labels is None else _results(ds, data, labels)
+    if missing := [name for name in needed if name not in results and name not in ds.variables]:
+        raise ValueError(_missing(data, ds.variables, missing[0]))
     if len(there := [name for name in needed if name in ds.variables]) > 1:
         check_one_dimension({name: ds[name].dims for name in there}, there)
     if labels is None:
         return ds
-    dims = ds[needed[0]].dims
-    n, shape = ds[needed[0]].size, found["label"].shape
-    if shape != (n,):
-        raise ValueError(f"labels have shape {shape}, the {dims[0]}s ({n},); give one for each")
+    dims, shape = ds[needed[0]].dims, results["label"].shape
+    if shape != ds[needed[0]].shape:
+        raise ValueError(f"labels have shape {shape}, the {dims[0]}s {ds[needed[0]].shape}; give one for each")
     ds = ds.drop_vars([name for name in RESULTS if name != "label"], errors="ignore")
-    return ds.assign({name: (dims, each.data, each.attrs) for name, each in found.items()})
+    return ds.assign({name: (dims, values.data, values.attrs) for name, values in results.items()})
 
 
-def _dataset(data: Any, names: set[Any], dim: str, axes: Sequence[str]) -> xr.Dataset:
-    """Return the columns of those names that there are, all of a Dataset and of an estimator."""
+def _as_dataset(data: Any, names: set[Any], dim: str, axes: Sequence[str]) -> xr.Dataset:
+    """Return columns as a Dataset: of a table those of the given names."""
     if _is_estimator(data):
         return results_of(data)
     table = table_of(data)
@@ -76,38 +73,34 @@ def _dataset(data: Any, names: set[Any], dim: str, axes: Sequence[str]) -> xr.Da
         return xr.Dataset({axes[k] if k < len(axes) else f"x{k}": (dim, X[:, k]) for k in range(X.shape[1])})
     index = getattr(getattr(data, "index", None), "name", None)
     dim = index if isinstance(index, str) else "cluster" if "cluster" in table else dim
-    found: xr.Dataset = dataset_of(data, names, dim)
-    return found.assign_attrs(getattr(data, "attrs", {}))
+    ds: xr.Dataset = dataset_of(data, names, dim)
+    return ds.assign_attrs(getattr(data, "attrs", {}))
 
 
-def _results_in(ds: xr.Dataset, data: Any, labels: Any) -> dict[str, Any]:
-    """Return labels, and what else an estimator found, by name."""
+def _results(ds: xr.Dataset, data: Any, labels: Any) -> dict[str, xr.DataArray]:
+    """Return labels by the name "label", and of an estimator all its results."""
     if _is_estimator(labels):
         return {str(name): values for name, values in results_of(labels).items()}
     if not isinstance(labels, str):
         return {"label": xr.DataArray(plain("labels", labels))}
     if labels not in ds.variables:
-        raise ValueError(_without(data, _names(data, ds), labels))
+        raise ValueError(_missing(data, ds.variables, labels))
     return {"label": ds[labels]}
 
 
-def _names(data: Any, ds: xr.Dataset) -> Iterable[Any]:
-    """Return the names of all columns that a user gives, of which a Dataset may have some."""
-    table = None if _is_estimator(data) else table_of(data)
-    return ds.variables if table is None else table
-
-
-def _without(data: Any, there: Iterable[Any], name: str) -> str:
-    """Return words on a variable that is not there."""
-    known = ", ".join(map(str, there)) or "none"
+def _missing(data: Any, known: Iterable[Any], name: str) -> str:
+    """Return an error message for a variable that does not exist, with the names of those that do."""
     if _is_estimator(data):
         return (
-            f"{type(data).__name__} keeps its results ({known}) and not its points, so that there is no {name!r}; give "
-            "the points, or the table of clusters, and the estimator as labels= where the picture has clusters"
+            f"{type(data).__name__} keeps its results ({', '.join(map(str, known))}) and not its points, so that there "
+            f"is no {name!r}; give the points, or the table of clusters, and the estimator as labels= where the "
+            "picture has clusters"
         )
+    table = table_of(data)
+    columns = ", ".join(map(str, known if table is None else table)) or "none"
     what = "Dataset has no variable" if isinstance(data, xr.Dataset) else f"{type(data).__name__} has no column"
     remedy = "; cluster the points first, or give labels=" if name == "label" else ""
-    return f"the {what} {name!r}, which the picture needs; it has {known}{remedy}"
+    return f"the {what} {name!r}, which the picture needs; it has {columns}{remedy}"
 
 
 RESULTS = ("density", "delta", "nearest_higher", "is_seed", "is_core", "label")
@@ -119,8 +112,8 @@ def results_of(estimator: Any) -> xr.Dataset:
         raise ValueError(
             f"{estimator!r} has no labels_ to draw; fit it first, as in {type(estimator).__name__}(...).fit(X)"
         )
-    there = [name for name in RESULTS if name == "label" or hasattr(estimator, f"{name}_")]
-    ds = xr.Dataset({name: ("point", values) for name, values in found_in(estimator, there).items()})
+    names = [name for name in RESULTS if name == "label" or hasattr(estimator, f"{name}_")]
+    ds = xr.Dataset({name: ("point", values) for name, values in estimator_results(estimator, names).items()})
     if "delta" in ds:
         ds["delta"].attrs |= dict(zip(("delta_c", "delta_o"), separations(estimator), strict=True))
         if np.ndim(estimator.rhoc) == 0 and not isinstance(estimator.rhoc, str):
@@ -156,12 +149,12 @@ def _is_estimator(thing: Any) -> bool:
 
 
 def in_memory(data: Any, needed: Sequence[str], wanted: Sequence[str | None] = (), **how: Any) -> xr.Dataset:
-    """Return variables of what `opened` takes, those that are `wanted` where they are there, on the host."""
+    """Return variables of what `opened` takes as numpy arrays, the `wanted` ones where they exist."""
     ds = opened(data, needed, wanted, **how)
-    found = ("label", "is_seed") if how.get("labels") is not None else ()
-    names = dict.fromkeys([*needed, *(name for name in (*wanted, *found) if name in ds.variables)])
-    chosen = ds[list(names)].reset_coords().compute()
-    return chosen.map(lambda array: array.copy(data=on_host(array.data, str(array.name))))
+    results = ("label", "is_seed") if how.get("labels") is not None else ()
+    names = dict.fromkeys([*needed, *(name for name in (*wanted, *results) if name in ds.variables)])
+    loaded = ds[list(names)].reset_coords().compute()
+    return loaded.map(lambda array: array.copy(data=on_host(array.data, str(array.name))))
 
 
 def hits_in_memory(data: Any, needed: Sequence[str], wanted: Sequence[str] = (), **how: Any) -> xr.Dataset:
@@ -170,24 +163,24 @@ def hits_in_memory(data: Any, needed: Sequence[str], wanted: Sequence[str] = (),
     return loaded.assign({name: hit_column(loaded[name], name) for name in _TIMES if name in loaded})
 
 
-def shown(name: str, values: Any, first: int = 0) -> Any:
-    """Return numbers as they are, False and True as 0 and 1; refuse what float64, which pictures are made of, lacks."""
+def on_host(values: Any, name: str = "values") -> Array:
+    """Return numbers of any class as a numpy array, computed if they are lazy."""
+    values = plain(name, values)
+    values = values.compute() if is_dask(values) else values
+    kind = {"label": label_numbers, "is_seed": native}.get(name, _drawable)
+    return np.asarray(column(name, to_host(values), kind))
+
+
+def _drawable(name: str, values: Any, first: int = 0) -> Any:
+    """Return numbers as they are, False and True as 0 and 1; refuse integers that float64, which is drawn, lacks."""
     values = native(name, values, first)
     coordinate(name, values, first)
     return values.astype(np.float64) if values.dtype == bool else values
 
 
-def on_host(values: Any, name: str = "values") -> Array:
-    """Return numbers of any class as a numpy array, computed if they are lazy."""
-    values = plain(name, values)
-    values = values.compute() if is_dask(values) else values
-    kind = {"label": label_numbers, "is_seed": native}.get(name, shown)
-    return np.asarray(column(name, to_host(values), kind))
-
-
 # ---------------------------------------------------------------------------------------------------------------- cells
-class PlottedCells(NamedTuple):
-    """Cells as pictures take them: what the user gave (cell, channel), names and unit of channels, and labels."""
+class CellMatrix(NamedTuple):
+    """A matrix (cell, channel) as the user gave it, names and unit of its channels, and labels on the host."""
 
     X: Any
     names: list[str]
@@ -210,34 +203,34 @@ class PlottedCells(NamedTuple):
         return int(channel)
 
 
-def cells_of(data: Any, labels: Any) -> PlottedCells:
+def cells_of(data: Any, labels: Any) -> CellMatrix:
     """Return cells of a Dataset with ``X``, a table with a column for each channel, or an array; and their labels.
 
     Labels are an array, the name of a variable or column, or a fitted estimator; None is for ``label``.
     """
-    named = "label" if labels is None else labels if isinstance(labels, str) else None
-    is_matrix = isinstance(data, xr.Dataset) or _is_estimator(data)  # an estimator has no X, as is said
-    columns: Any = opened(data, ("X",)) if is_matrix else table_of(data)
-    if named is not None and (columns is None or named not in columns):
-        raise ValueError(_without(data, () if columns is None else columns, named))
+    labels = "label" if labels is None else labels
+    columns: Any = opened(data, ("X",)) if isinstance(data, xr.Dataset) or _is_estimator(data) else table_of(data)
+    if isinstance(labels, str) and (columns is None or labels not in columns):
+        raise ValueError(_missing(data, () if columns is None else columns, labels))
     if columns is None:
-        X = data if hasattr(data, "shape") else np.asarray(data)
-    elif is_matrix:
+        X, names = data if hasattr(data, "shape") else np.asarray(data), None
+    elif "X" in columns and isinstance(columns, xr.Dataset):
         X = columns["X"]
+        names = X[X.dims[1]].values.tolist() if len(X.dims) == 2 and X.dims[1] in X.coords else None
     else:
-        channels = [name for name in columns if name not in ("label", "apriori", named)]
-        X = stack(channels, [columns[name] for name in channels])
+        others = {"label", "apriori", *[labels] * isinstance(labels, str)}
+        names = [name for name in columns if name not in others]
+        X = stack(names, [columns[name] for name in names])
     if len(X.shape) != 2:
         raise ValueError(f"X must have shape (cell, channel), got {tuple(X.shape)}")
-    names = [f"channel {k}" for k in range(X.shape[1])] if columns is None or is_matrix else channels
-    if isinstance(X, xr.DataArray) and X.dims[1] in X.coords:
-        names = [str(name) for name in X.coords[X.dims[1]].values]
-    there = labels_of(columns, labels if named is None else named)
-    if there.shape != X.shape[:1] or there.dtype.kind not in "iu":
+    names = [f"channel {k}" for k in range(X.shape[1])] if names is None else [str(name) for name in names]
+    numbers = labels_of(columns, labels)
+    if numbers.shape != X.shape[:1] or numbers.dtype.kind not in "iu":
         raise ValueError(
-            f"labels must be integers, one for each of the {X.shape[0]} cells, got shape {there.shape} of {there.dtype}"
+            f"labels must be integers, one for each of the {X.shape[0]} cells, got shape {numbers.shape} of "
+            f"{numbers.dtype}"
         )
-    return PlottedCells(X, names, unit_of(X), np.maximum(there.astype(np.int64), NOISE), source_of(data, labels))
+    return CellMatrix(X, names, unit_of(X), np.maximum(numbers.astype(np.int64), NOISE), source_of(data, labels))
 
 
 # ---------------------------------------------------------------------------------------------------- words and numbers

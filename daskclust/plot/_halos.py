@@ -131,14 +131,14 @@ def halo_circles(
     columns = {name: values[chosen] for name, values in columns.items()}
     angle = 2 * np.pi * np.arange(_CORNERS + 1) / _CORNERS
     circle = np.stack([np.cos(angle), np.sin(angle)])
-    told = [name for name in ("cluster", "size", "mass", radius) if name in columns]
+    hovered = [name for name in ("cluster", "size", "mass", radius) if name in columns]
     sides = _sides(table, axes)
     paths = [
         dict(zip(axes, (centre[:, None] + columns[radius][row] * circle).tolist(), strict=True))
-        | {name: columns[name][row].item() for name in told}
+        | {name: columns[name][row].item() for name in hovered}
         for centre, row in _images(columns, axes, radius, sides)
     ]
-    lines = hv.Contours(paths, kdims=[dimension(table[name], name) for name in axes], vdims=told, label="halos")
+    lines = hv.Contours(paths, kdims=[dimension(table[name], name) for name in axes], vdims=hovered, label="halos")
     options: dict[str, Any] = {"bokeh": {"color": color, "line_width": 1.4, "tools": ["hover"]}}
     options |= {"matplotlib": {"color": color, "linewidth": 1.0}, "show_legend": False}
     options |= {f"{side}lim": (0.0, length) for side, length in zip("xy", sides, strict=True) if length}
@@ -227,12 +227,11 @@ def _frame(ds: xr.Dataset, names: list[str]) -> Any:
 
 def _sides(ds: xr.Dataset, axes: Sequence[str]) -> list[float]:
     """Return the length of the Dataset's box along each axis in the unit of the axis, 0 where there is none."""
-    home = ds["x"].attrs.get("units") if "x" in ds.variables else None
-    told = ds.attrs.get(BOX, home)
+    box_unit = ds.attrs.get(BOX, ds["x"].attrs.get("units") if "x" in ds.variables else None)
     sides = []
     for place, name in enumerate(axes):
         unit = ds[name].attrs.get("units")
-        is_length = unit == told or (None not in (unit, told) and ratio(str(unit), str(told)) is not None)
+        is_length = unit == box_unit or (None not in (unit, box_unit) and ratio(str(unit), str(box_unit)) is not None)
         sides.append(box_sides(box_in(ds, unit), axes)[place] if name in _AXES or is_length else 0.0)
     return sides
 

@@ -1,4 +1,4 @@
-"""The look that all pictures have: colours, sizes, letters, and what bokeh and matplotlib call them.
+"""The style of all pictures: colours, sizes and fonts, as options of bokeh and matplotlib.
 
 bokeh draws for screens: its pictures have no ground of their own, and letters and colours that can be seen on white
 and on black. matplotlib draws for paper: black letters on white.
@@ -163,16 +163,16 @@ def load_backends() -> None:
 
 def _bokeh(smaller: int) -> Options:
     letters = {name: f"{size - smaller}pt" for name, size in _LETTERS.items()}
-    return {"fontsize": letters, "active_tools": ["box_zoom"], "hooks": [_dress]}
+    return {"fontsize": letters, "active_tools": ["box_zoom"], "hooks": [_style_figure]}
 
 
 def _matplotlib(smaller: int, box: float | None) -> Options:
     letters = {name: size - smaller - 1 for name, size in _LETTERS.items()}
-    return {"fontsize": letters, "show_frame": True, "hooks": [functools.partial(_dress_paper, box)]}
+    return {"fontsize": letters, "show_frame": True, "hooks": [functools.partial(_style_axes, box)]}
 
 
-def _dress(plot: Any, _: Any) -> None:
-    """Take the ground from a figure of bokeh, and give it ink."""
+def _style_figure(plot: Any, _: Any) -> None:
+    """Make the background of a bokeh figure transparent, and draw its text and axes in grey."""
     from bokeh.models.annotations import ColorBar, Legend, Title
     from bokeh.models.axes import Axis
 
@@ -193,8 +193,8 @@ def _dress(plot: Any, _: Any) -> None:
         bar.update(major_label_text_color=INK, title_text_color=INK, title_text_font_style="normal", title_standoff=6)
 
 
-def _dress_paper(box: float | None, plot: Any, _: Any) -> None:
-    """Give axes their shape in figures of any, and take the words from ticks between powers of ten.
+def _style_axes(box: float | None, plot: Any, _: Any) -> None:
+    """Set the aspect of matplotlib axes, and remove labels of minor logarithmic ticks.
 
     HoloViews gives all that is free to those side by side, and matplotlib writes words of such ticks over each other.
     """

@@ -21,7 +21,7 @@ from ._groups import group_columns
 from ._halos import halo_table
 from ._moments import finish, merge, summarise
 from ._select import select, select_hits, where
-from ._summary import Steps
+from ._summary import TableSteps
 
 __all__ = ["cluster_table", "halo_table", "select", "select_hits", "where"]
 
@@ -149,7 +149,7 @@ def cluster_table(
     finish_all = functools.partial(
         finish, names=names, weight=weight, has_seeds="is_seed" in arrays, has_layers="layer" in arrays
     )
-    steps = Steps(functools.partial(summarise, names=names), merge, finish_all, ("size", str(weight)))
+    steps = TableSteps(functools.partial(summarise, names=names), merge, finish_all, ("size", str(weight)))
     columns = _lazy.columns(arrays, steps, n_clusters)
     taken = {*columns, *names, "layer"}
     columns = {**columns, **group_columns(ds, ds[names[0]], arrays["labels"], len(columns["size"]), taken)}

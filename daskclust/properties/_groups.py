@@ -15,7 +15,7 @@ from daskclust.core.merge.labels import NOISE
 
 from . import _lazy
 from ._columns import checked
-from ._summary import Array, Columns, Groups, Steps, Summary, grouped
+from ._summary import Array, Columns, Groups, Summary, TableSteps, grouped
 
 _GROUPS = ("event", "layer", "chip")
 
@@ -28,7 +28,7 @@ def group_columns(
     if not names:
         return {}
     given = checked({name: ds[name].data for name in names}, first.shape, dict.fromkeys(names, groups))
-    steps = Steps(_summarise, _merge, functools.partial(_finish, names=names))
+    steps = TableSteps(_summarise, _merge, functools.partial(_finish, names=names))
     found = _lazy.columns({"labels": labels, **given}, steps, rows)
     device = HOST if _lazy.is_lazy(given | {"labels": labels}) else device_of(labels)
     return {name: found[name] if device is HOST else device.from_host(found[name]) for name in names}

@@ -19,7 +19,7 @@ from . import _lazy
 from ._columns import checked, checked_n_clusters, label_values, table_of, variable
 from ._groups import group_columns
 from ._halo_arrays import OPEN, Setting, finish, measure, merge, merge_again, summarise, summarise_again
-from ._summary import Steps
+from ._summary import TableSteps
 
 _AXES = ("x", "y", "z")
 _VELOCITIES = ("vx", "vy", "vz")
@@ -141,7 +141,7 @@ def halo_table(
     arrays = checked({"labels": label_values(ds, labels), **arrays}, ds["x"].shape, {})
     arrays |= {role: converted(arrays[role], by) for role, by in ratios.items()}
     arrays, n_clusters = _lazy.counted(arrays, n_clusters)
-    steps = Steps(
+    steps = TableSteps(
         functools.partial(summarise, setting=setting),
         functools.partial(merge, setting=setting),
         functools.partial(finish, setting=setting),
@@ -155,8 +155,8 @@ def halo_table(
     there = _columns_and_units(len(axes), units, mass_unit, moving=bool(names), spinning=setting.gravity > 0)
     found = group_columns(ds, ds["x"], arrays["labels"], len(columns["size"]), ())
     table = table_of({name: columns[name] for name in there} | found, {**there, **dict.fromkeys(found, "1")})
-    told = {BOX: units["x"]} if "x" in units else {}
-    return table.assign_attrs(boxsize=lengths, **told) if any(lengths) else table
+    box_unit = {BOX: units["x"]} if "x" in units else {}
+    return table.assign_attrs(boxsize=lengths, **box_unit) if any(lengths) else table
 
 
 def _conversions(
@@ -166,8 +166,8 @@ def _conversions(
     units: dict[str, str] = {}
     ratios: dict[str, Fraction] = {}
     for roles, names in ((_AXES, axes), (_VELOCITIES, velocities)):
-        told = {name: variable(ds, name, "velocities").attrs.get("units") for name in names}
-        unit, by = common(told, ds.attrs.get("hubble"))
+        own = {name: variable(ds, name, "velocities").attrs.get("units") for name in names}
+        unit, by = common(own, ds.attrs.get("hubble"))
         units |= {} if unit is None else dict.fromkeys(roles[: len(names)], unit)
         ratios |= {role: by[name] for role, name in zip(roles, names, strict=False)}
     return units, ratios

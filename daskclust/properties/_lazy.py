@@ -21,7 +21,7 @@ from daskclust.core.device.arrays import device_of, is_dask
 from daskclust.core.merge.labels import NOISE
 from daskclust.core.run.graph import Box
 
-from ._summary import Columns, Steps, Summary, finished, joined, merged, row_count
+from ._summary import Columns, Summary, TableSteps, finished, joined, merged, row_count
 
 Array = npt.NDArray[Any]
 
@@ -38,7 +38,7 @@ def is_lazy(arrays: Mapping[str, Any]) -> bool:
     return any(map(is_dask, arrays.values()))
 
 
-def columns(arrays: Mapping[str, Any], steps: Steps, rows: int | None) -> Mapping[str, Any]:
+def columns(arrays: Mapping[str, Any], steps: TableSteps, rows: int | None) -> Mapping[str, Any]:
     """Return the columns of the table, of dask arrays lazy ones; `rows` of these must be known."""
     if not is_lazy(arrays):
         if steps.one_chunk is not None:
@@ -197,7 +197,7 @@ def _joined(parts: Array) -> Array:
 
 
 def _finished(
-    total: Array, *, ranges: tuple[int, ...], steps: Steps, nothing: Summary, block_info: Any = None
+    total: Array, *, ranges: tuple[int, ...], steps: TableSteps, nothing: Summary, block_info: Any = None
 ) -> Array:
     """Return the columns of one range."""
     k = block_info[0]["chunk-location"][1]

@@ -32,7 +32,7 @@ from ._pixel_arrays import (
     survey,
     tabulate,
 )
-from ._summary import Columns, Groups, Steps, Summary, numbered
+from ._summary import Columns, Groups, Summary, TableSteps, numbered
 
 _NEEDED = ("x", "y", "toa", "tot")
 _WEIGHTS: dict[str | None, int] = {None: BY_NOTHING, "tot": BY_TOT, "energy": BY_ENERGY}
@@ -76,7 +76,7 @@ def pixel_table(
     arrays = checked({"labels": label_values(ds, labels), **given}, ds["x"].shape, _KINDS)
     arrays, n_clusters = _lazy.counted(arrays, n_clusters)
     by = _WEIGHTS[weight]
-    steps = Steps(
+    steps = TableSteps(
         functools.partial(summarise, by=by),
         merge,
         functools.partial(finish, by=by, has=tuple(arrays)),

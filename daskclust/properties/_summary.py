@@ -30,7 +30,7 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Steps:
+class TableSteps:
     """What makes one kind of table: three functions. Points in memory are one chunk."""
 
     summarise: Callable[..., Summary]  # arrays of one chunk by role, number of its first point -> summary
@@ -60,7 +60,7 @@ def joined(parts: Sequence[Summary]) -> Summary:
     return Summary(ids, columns, sum(part.noise_size for part in parts), weight)
 
 
-def finished(summary: Summary, rows: int | None, n_points: int, steps: Steps) -> dict[str, Array]:
+def finished(summary: Summary, rows: int | None, n_points: int, steps: TableSteps) -> dict[str, Array]:
     """Return the columns of the table, and the two numbers of noise.
 
     Rows without points are 0 in columns named in `zero` and in unsigned ones, -1 in other integers, NaN in floats.
