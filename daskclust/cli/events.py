@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from daskclust.cli._estimate import estimate
 from daskclust.cli._job import Job, Running
-from daskclust.cli._options import Naming, clustering, words_of
-from daskclust.cli._parameters import ParametersOf
+from daskclust.cli._options import Naming, ParametersOf, clustering, words_of
 from daskclust.cli._pixels import ROUND, Ending, Pixels, check_columns, windows
 from daskclust.io.replacing import naming
 
