@@ -13,7 +13,6 @@ import xarray as xr
 
 from daskclust import io
 
-
 MEANT = "unknown sise (did you mean 'size'?)"
 
 
