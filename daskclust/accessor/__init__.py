@@ -7,30 +7,24 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import xarray as xr
 
-from daskclust.core.data.checks import axis_periods
 from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT, Points
 from daskclust.parameters import described
 from daskclust.systems import SYSTEMS
 
 from ._density import box_of, length_of
-from ._hca import apriori_of, cells_in, cut_of, hierarchy_of, plain_number
-from ._results import Name, Roles, found_by, in_roles, points_of, results_of, separations, with_results
+from ._hca import apriori_of, cells_in, cut_of
+from ._results import WITHOUT_EFFECT, Name, Roles, fit, in_roles, like_columns, points_of, system_of, with_results
 
 if TYPE_CHECKING:
-    from daskclust.clue.estimator import CLUE
     from daskclust.core.space.partition import Partition
 
 Boxsize = float | Sequence[float | None] | EllipsisType | None
-
-_CLUE = ("label", "density", "delta", "nearest_higher", "is_seed")
-_WITHOUT_EFFECT = ("metric", "metric_params", "algorithm", "leaf_size", "p", "n_jobs")  # scikit-learn's, of DBSCAN
 
 
 class _OfEstimator:
@@ -52,7 +46,7 @@ class _OfEstimator:
         method: Any = self._method
         estimator = SYSTEMS[method.__name__].estimator
         own, theirs = inspect.signature(method), dict(inspect.signature(estimator).parameters)
-        for name in (*own.parameters, *_WITHOUT_EFFECT):
+        for name in (*own.parameters, *WITHOUT_EFFECT):
             theirs.pop(name, None)
         kept = {name: each for name, each in own.parameters.items() if name not in ("args", "parameters")}
         first, *others = kept.values()
@@ -134,13 +128,11 @@ class ClustAccessor:
             ``is_seed`` (bool).
         """
         estimator = SYSTEMS["clue"].estimator(*args, **parameters)
-        rhoc = estimator.rhoc
         roles: Roles = {"layer": (layer, LAYER), "event": (event, EVENT), "weight": (weight, WEIGHT)}
-        if isinstance(rhoc, str):
+        if isinstance(rhoc := estimator.rhoc, str):
             roles["rhoc"], estimator.rhoc = (rhoc, ()), "rhoc"
         points, used = in_roles(points_of(self._ds, coordinates), roles)
-        found = found_by(estimator, points, _CLUE, partition=partition)
-        return self._with_clue(found, estimator, points, used, rhoc)
+        return self._with(fit(estimator, points, partition=partition), points, used)
 
     @_OfEstimator
     def events(self, *args: Any, partition: str | Partition = "auto", **parameters: Any) -> xr.Dataset:
@@ -157,10 +149,7 @@ class ClustAccessor:
             With ``label`` (int64, noise -1).
         """
         builder = SYSTEMS["events"].estimator(*args, **parameters)
-        labels, toa = builder.fit(self._ds, partition=partition).labels_, self._ds["toa"]
-        told = {name: getattr(builder, name) for name in ("dt_max", "variant", "connectivity", "min_hits")}
-        units = {"dt_max": "ns" if "units" in toa.attrs else None}
-        return with_results(self._ds, "events", {"label": (toa.dims, labels)}, told, units, {})
+        return self._with(builder.fit(self._ds, partition=partition), self._hits(), {})
 
     @_OfEstimator
     def dbscan(
@@ -201,10 +190,7 @@ class ClustAccessor:
         estimator = SYSTEMS["dbscan"].estimator(*args, boxsize=box_of(self._ds, boxsize, points), **parameters)
         points, used = in_roles(points, {"weight": (weight, ())})
         weights = points.columns.get("weight")
-        found = found_by(estimator, points, ("label", "is_core"), sample_weight=weights, partition=partition)
-        told = {name: getattr(estimator, name) for name in ("eps", "min_samples", "boxsize")}
-        told |= {"coordinates": repr(points.axes), "weight": repr(used["weight"])}
-        return self._with_groups("dbscan", found, points, told)
+        return self._with(fit(estimator, points, sample_weight=weights, partition=partition), points, used)
 
     @_OfEstimator
     def fof(
@@ -246,10 +232,7 @@ class ClustAccessor:
         box = box_of(self._ds, boxsize, points)
         length = length_of(linking_length, b, points, box)
         estimator = SYSTEMS["fof"].estimator(length, boxsize=box, **parameters)
-        found = found_by(estimator, points, ("label",), partition=partition)
-        told: dict[str, Any] = {"linking_length": length, **({} if b is None else {"b": b})}
-        told |= {"min_members": estimator.min_members, "boxsize": box, "coordinates": repr(points.axes)}
-        return self._with_groups("fof", found, points, told)
+        return self._with(fit(estimator, points, partition=partition), points, {"b": b})
 
     @_OfEstimator
     def hca(
@@ -294,30 +277,25 @@ class ClustAccessor:
         points, dim, left_out = cells_in(self._ds, coordinates)
         labels, source = apriori_of(self._ds, apriori, dim)
         cut = cut_of(n_clusters, height, min_size, len(points.X))
-        found = hierarchy_of(estimator, points, dim, labels, cut, partition)
-        names = ("threshold", "rule", "distance", "normalize", "order", "noise_label")
-        told = {name: plain_number(getattr(estimator, name)) for name in names}
-        attrs = {"label": cut, "point_height": {"units": None}}
-        attrs["linkage"] = {"units": None, **told, "normalize": int(told["normalize"])}
-        told |= {"apriori": source, **cut, **left_out}
-        replaced = [name for name in ("linkage", "is_apriori", "linkage_column") if name in self._ds.variables]
-        result = with_results(self._ds.drop_vars(replaced), "hca", found, told, {}, attrs)
-        return result.assign_coords(linkage_column=["id1", "id2", "height", "size"])
+        points = points._replace(X=like_columns(points.X, [labels]))
+        fitted = fit(estimator, points, apriori=labels, partition=partition)
+        return with_results(self._ds, fitted, points, (dim,), {"apriori": source, **cut, **left_out}, cut)
 
-    def assign(self, estimator: CLUE, *, coordinates: Sequence[str] | None = None, weight: Name = ...) -> xr.Dataset:
+    def assign(self, estimator: Any, *, coordinates: Sequence[str] | None = None, weight: Name = ...) -> xr.Dataset:
         """Return the Dataset with the results of an estimator that was fitted on its points.
 
         Parameters
         ----------
-        estimator : CLUE
-            Fitted, e.g. by ``CLUE(...).fit(ds)`` or `daskclust.CLUE.rethreshold`.
+        estimator : CLUE, EventBuilder, DBSCAN, FriendsOfFriends or MahalanobisHCA
+            Fitted, e.g. by ``CLUE(...).fit(ds)`` or `daskclust.CLUE.rethreshold`. Of a hierarchy, ``label`` is its
+            ``labels_``, of `n_clusters`.
         coordinates, weight
-            What it was fitted with, for units: as of `clue`.
+            What it was fitted with, for units: as of the method for it.
 
         Returns
         -------
         xarray.Dataset
-            As of `clue`.
+            As of the method for it: `clue`, `events`, `dbscan`, `fof` or `hca`.
 
         Examples
         --------
@@ -327,62 +305,24 @@ class ClustAccessor:
         >>> ds.clust.assign(clue.rethreshold(rhoc=1.0))["label"].values
         array([0, 0, 1])
         """
-        points, used = in_roles(points_of(self._ds, coordinates), {"weight": (weight, WEIGHT)})
+        system = system_of(estimator)
         if not hasattr(estimator, "labels_"):
             raise ValueError(f"{estimator!r} is not fitted; call its fit method first")
-        found = results_of(estimator, _CLUE)
-        if len(found["label"]) != len(points.X):
-            raise ValueError(
-                f"the estimator was fitted on {len(found['label'])} points, the Dataset has {len(points.X)}; "
-                "fit it on this Dataset"
-            )
-        return self._with_clue(found, estimator, points, used, estimator.rhoc)
+        if system == "events":
+            return self._with(estimator, self._hits(), {})
+        if system == "hca":
+            points, dim, left_out = cells_in(self._ds, coordinates)
+            cut = {"n_clusters": estimator.n_clusters, "min_size": 1}
+            used = {"apriori": repr(estimator.apriori_source_), **cut, **left_out}
+            return with_results(self._ds, estimator, points, (dim,), used, cut)
+        roles: Roles = {} if system == "fof" else {"weight": (weight, WEIGHT if system == "clue" else ())}
+        return self._with(estimator, *in_roles(points_of(self._ds, coordinates), roles))
 
-    def _with_clue(
-        self, found: Mapping[str, Any], estimator: CLUE, points: Points, used: Mapping[str, str | None], rhoc: Any
-    ) -> xr.Dataset:
-        """Return the Dataset with the results of CLUE; `used` are the variables that have a role."""
-        axes, length = tuple(map(str, points.axes)), points.units.get(points.axes[0])
-        density = "1" if used["weight"] is None else points.units.get("weight")
-        dc, (delta_c, delta_o) = float(estimator.dc), separations(estimator)
-        periods = axis_periods(estimator.wrap, points.axes)
-        wrap = {axis: period for axis, period in zip(axes, periods, strict=True) if period}
-        variable = rhoc if isinstance(rhoc, str) else None
-        one = float(rhoc) if variable is None and np.ndim(rhoc) == 0 else None
-        attrs: dict[str, dict[str, Any]] = {
-            "density": {"units": density, "dc": dc, "dc_units": length, "rhoc": one, "rhoc_variable": variable},
-            "delta": {"units": length, "delta_c": delta_c, "delta_o": delta_o, "axes": " ".join(axes)},
-        }
-        attrs["delta"]["periods"] = list(periods)
-        kernel = repr(estimator.kernel) if isinstance(estimator.kernel, str) else estimator.kernel
-        parameters = {
-            "dc": dc,
-            "rhoc": one if one is not None else "one for each point" if variable is None else repr(variable),
-            "delta_c": delta_c,
-            "delta_o": delta_o,
-            "kernel": kernel,
-            "neighbor_weight": float(estimator.neighbor_weight),
-            "wrap": wrap or None,
-            "coordinates": repr(axes),
-            **{role: repr(name) for role, name in used.items() if role != "rhoc"},
-        }
-        units = dict.fromkeys(("dc", "delta_c", "delta_o", "wrap"), length)
-        units |= {} if one is None else {"rhoc": density}
-        return with_results(self._ds, "clue", self._along_points(found, points), parameters, units, attrs)
+    def _hits(self) -> Points:
+        """Return the times of pixel hits, which are converted to ns where they have a unit."""
+        toa = self._ds["toa"]
+        return Points(toa.data, ("toa",), {}, units={"toa": "ns"} if "units" in toa.attrs else {})
 
-    def _with_groups(
-        self, method: str, found: Mapping[str, Any], points: Points, parameters: Mapping[str, Any]
-    ) -> xr.Dataset:
-        """Return the Dataset with the results of DBSCAN or friends-of-friends."""
-        unit, length = points.units.get(points.axes[0]), next(iter(parameters))
-        least = next(name for name in parameters if name.startswith("min_"))
-        # an attribute of a file holds whole numbers of 64 bits
-        attrs = {length: float(parameters[length]), f"{length}_units": unit}
-        attrs[least] = min(int(parameters[least]), 2**63 - 1)
-        units = {length: unit, "boxsize": unit}
-        return with_results(self._ds, method, self._along_points(found, points), parameters, units, {"label": attrs})
-
-    def _along_points(self, found: Mapping[str, Any], points: Points) -> dict[str, tuple[Any, Any]]:
-        """Return results with the dimension of the points."""
-        dims = self._ds[points.axes[0]].dims
-        return {name: (dims, values) for name, values in found.items()}
+    def _with(self, estimator: Any, points: Points, used: dict[str, Any]) -> xr.Dataset:
+        """Return the Dataset with the results along the dimension of the points."""
+        return with_results(self._ds, estimator, points, self._ds[points.axes[0]].dims, used)

@@ -1,8 +1,8 @@
-"""Cells, apriori clusters and cuts: what ``ds.clust.hca`` takes from a Dataset, and what it finds."""
+"""Cells, apriori clusters and cuts: what ``ds.clust.hca`` takes from a Dataset."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from types import EllipsisType
 from typing import Any
 
@@ -14,7 +14,7 @@ from daskclust.core.data.checks import check_number, check_whole
 from daskclust.core.data.columns import plain
 from daskclust.core.data.inputs import NOT_CLUSTERED, Points, cells_of, split_points
 
-from ._results import like_columns, points_of
+from ._results import plain_number, points_of
 
 
 def cells_in(ds: xr.Dataset, coordinates: Sequence[str] | None) -> tuple[Points, Hashable, dict[str, Any]]:
@@ -56,31 +56,3 @@ def cut_of(n_clusters: int | None, height: float | None, min_size: int | float, 
     if height is not None:
         return {"height": check_number("height", height), **size}
     return {"n_clusters": min(2, max(1, n)) if n_clusters is None else check_whole("n_clusters", n_clusters, 1), **size}
-
-
-def hierarchy_of(
-    estimator: Any, points: Points, dim: Hashable, apriori: Any, cut: Mapping[str, Any], partition: str
-) -> dict[str, tuple[Any, Any]]:
-    """Return labels, heights and merges with their dimensions; of no cells, too."""
-    n = len(points.X)
-    if n:
-        labels = [apriori] if np.ndim(apriori) and hasattr(apriori, "dtype") else []
-        points = points._replace(X=like_columns(points.X, labels))
-        estimator.fit(points, apriori=apriori, partition=partition)
-        label, height, linkage = estimator.labels(**cut), estimator.point_heights_, estimator.linkage_
-        is_apriori = np.arange(n - 1) < estimator.n_apriori_merges_
-    else:
-        estimator.fit(np.zeros((1, points.X.shape[1])))  # checks the parameters
-        label, height = (points.X[:, 0].astype(dtype) for dtype in (np.int64, np.float64))
-        linkage, is_apriori = np.zeros((0, 4)), np.zeros(0, np.bool_)
-    return {
-        "label": (dim, label),
-        "point_height": (dim, height),
-        "linkage": (("merge", "linkage_column"), linkage),
-        "is_apriori": ("merge", is_apriori),
-    }
-
-
-def plain_number(value: Any) -> Any:
-    """Return a number of NumPy's as one of Python's."""
-    return value.item() if isinstance(value, np.generic) else value

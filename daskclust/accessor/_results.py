@@ -1,8 +1,9 @@
-"""What all methods of ``ds.clust`` do: take points from a Dataset, fit an estimator, put its results beside them."""
+"""What all methods of ``ds.clust`` do: take points from a Dataset, fit an estimator, add its results as variables."""
 
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from types import EllipsisType
 from typing import Any
@@ -10,16 +11,28 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from daskclust.core.data.checks import axis_periods
 from daskclust.core.data.columns import plain
 from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT, Points, split_points
 from daskclust.core.data.lazy import lazy_along
 from daskclust.core.data.units import words
 from daskclust.core.device.arrays import is_dask
+from daskclust.systems import SYSTEMS
 
 Name = str | None | EllipsisType
 Roles = dict[str, tuple[Name, tuple[str, ...]]]  # of each role the name that the user gives, and the usual ones for ...
+Attributes = dict[str, dict[str, Any]]  # of variables
 
-NAMES = {
+RESULTS = {
+    "clue": ("label", "density", "delta", "nearest_higher", "is_seed"),
+    "events": ("label",),
+    "dbscan": ("label", "is_core"),
+    "fof": ("label",),
+    "hca": ("label", "point_height", "linkage", "is_apriori"),
+}
+"""Variables that each method adds."""
+
+LONG_NAMES = {
     "label": "cluster number, noise -1",
     "density": "local density",
     "delta": "distance to the nearest higher point",
@@ -30,9 +43,12 @@ NAMES = {
     "linkage": "merges: ids of the two clusters, height, number of cells",
     "is_apriori": "whether the merge is within an apriori cluster",
 }
-"""Variables that methods add, and what they are."""
+
+WITHOUT_EFFECT = ("metric", "metric_params", "algorithm", "leaf_size", "p", "n_jobs")  # scikit-learn's, of DBSCAN
+_DIMS = {"linkage": ("merge", "linkage_column"), "is_apriori": ("merge",)}  # of results that are not along the points
 
 
+# --------------------------------------------------------------------------------------------------------------- points
 def points_of(ds: xr.Dataset, coordinates: Sequence[str] | None) -> Points:
     """Return coordinates and all other variables along their dimension."""
     if isinstance(coordinates, str):
@@ -71,20 +87,40 @@ def like_columns(X: Any, columns: Iterable[Any]) -> Any:
     return X if chunks is None or is_dask(X) else lazy_along(X, chunks)
 
 
-def found_by(estimator: Any, points: Points, names: Sequence[str], **options: Any) -> dict[str, Any]:
-    """Fit an estimator and return its results by the names of variables; of no points, which it refuses, empty ones."""
+# ------------------------------------------------------------------------------------------------------------ estimator
+def system_of(estimator: Any) -> str:
+    """Return the name of the system whose estimator this is."""
+    kinds = [f"{kind.__module__}:{kind.__name__}" for kind in type(estimator).__mro__]
+    name = next((name for name, system in SYSTEMS.items() if system.estimator_at in kinds), None)
+    if name is None:
+        known = ", ".join(system.estimator_at.partition(":")[2] for system in SYSTEMS.values())
+        raise TypeError(f"estimator must be one of daskclust's {known}, got {estimator!r}")
+    return name
+
+
+def fit(estimator: Any, points: Points, **options: Any) -> Any:
+    """Fit an estimator; where there are no points, on a single zero, which checks its parameters and gives dtypes."""
     if len(points.X):
-        return results_of(estimator.fit(points, **options), names)
-    estimator = copy.copy(estimator)
-    if hasattr(estimator, "rhoc"):
+        return estimator.fit(points, **options)
+    parameters, estimator = estimator.get_params(), copy.copy(estimator)
+    if "rhoc" in parameters:
         estimator.rhoc = 0.0  # it may be one for each point
-    estimator.fit(np.zeros((1, points.X.shape[1]), points.X.dtype))  # checks the parameters
-    return {name: points.X[:, 0].astype(values.dtype) for name, values in results_of(estimator, names).items()}
+    estimator.fit(np.zeros((1, points.X.shape[1]), points.X.dtype))
+    return estimator.set_params(**parameters)
 
 
-def results_of(estimator: Any, names: Iterable[str]) -> dict[str, Any]:
-    """Return results of a fitted estimator by the names of variables."""
-    return {name: plain(name, getattr(estimator, "labels_" if name == "label" else f"{name}_")) for name in names}
+def results_of(estimator: Any, names: Iterable[str], cut: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return results of a fitted estimator by the names of variables; labels are those of a cut, if one is given."""
+    found: dict[str, Any] = {}
+    for name in names:
+        if name == "label":
+            values = estimator.labels_ if cut is None else estimator.labels(**cut)
+        elif name == "is_apriori":
+            values = np.arange(len(estimator.linkage_)) < estimator.n_apriori_merges_
+        else:
+            values = getattr(estimator, "point_heights_" if name == "point_height" else f"{name}_")
+        found[name] = plain(name, values)
+    return found
 
 
 def separations(estimator: Any) -> tuple[float, float]:
@@ -93,32 +129,105 @@ def separations(estimator: Any) -> tuple[float, float]:
     return delta_c, delta_c if estimator.delta_o is None else float(estimator.delta_o)
 
 
+# -------------------------------------------------------------------------------------------------------------- Dataset
 def with_results(
     ds: xr.Dataset,
-    method: str,
-    found: Mapping[str, tuple[Any, Any]],
-    parameters: Mapping[str, Any],
-    units: Mapping[str, str | None],
-    attrs: Mapping[str, Mapping[str, Any]],
+    estimator: Any,
+    points: Points,
+    dims: tuple[Any, ...],
+    used: Mapping[str, Any],
+    cut: Mapping[str, Any] | None = None,
 ) -> xr.Dataset:
-    """Return the Dataset with results, of which there are dimensions and values, and parameters, in words.
+    """Return the Dataset with the results of an estimator that was fitted on its points.
 
-    `units` are those of parameters, `attrs` more attributes of results: what a netCDF file can hold, None for none.
+    `used` is what else took part, by name: variables in their roles, apriori clusters. `cut` is that of a hierarchy.
     """
+    method, n = system_of(estimator), len(points.X)
+    found = results_of(estimator, RESULTS[method], cut if n else cut and {"n_clusters": 1})
+    if n == 0:  # it was fitted on one
+        found |= {name: points.X[:, 0].astype(found[name].dtype) for name in found if name not in _DIMS}
+    elif len(found["label"]) != n:
+        raise ValueError(
+            f"the estimator was fitted on {len(found['label'])} points, the Dataset has {n}; fit it on this Dataset"
+        )
+    names = [name for name in inspect.signature(type(estimator)).parameters if name not in WITHOUT_EFFECT]
+    parameters = {name: plain_number(getattr(estimator, name)) for name in names}
+    unit = points.units.get(points.axes[0]) if len(points.axes) else None
+    if method == "clue":
+        parameters, units, attrs = _of_clue(estimator, parameters, points, unit, used)
+    elif method == "events":
+        units, attrs = {"dt_max": unit}, {}
+    elif method == "hca":
+        parameters.pop("n_clusters")
+        hierarchy = {"units": None, **parameters, "normalize": int(parameters["normalize"])}
+        units, attrs = {}, {"label": dict(cut or {}), "point_height": {"units": None}, "linkage": hierarchy}
+        parameters |= used
+        ds = ds.drop_vars([name for name in (*_DIMS, "linkage_column") if name in ds.variables])
+    else:
+        parameters, units, attrs = _of_density(parameters, points, unit, used)
     variables = {}
-    for name, (dims, values) in found.items():
-        about = {"long_name": NAMES[name], "units": "1", **attrs.get(name, {})}
-        variables[name] = dims, values, {key: value for key, value in about.items() if value is not None}
-    told = ", ".join(f"{name}={_words(value, units.get(name))}" for name, value in parameters.items())
-    return ds.assign(variables).assign_attrs({method: told})
+    for name, values in found.items():
+        about = {"long_name": LONG_NAMES[name], "units": "1", **attrs.get(name, {})}
+        about = {key: value for key, value in about.items() if value is not None}  # what a netCDF file can hold
+        variables[name] = _DIMS.get(name, dims), values, about
+    text = ", ".join(f"{name}={_in_words(value, units.get(name))}" for name, value in parameters.items())
+    result = ds.assign(variables).assign_attrs({method: text})
+    return result.assign_coords(linkage_column=["id1", "id2", "height", "size"]) if "linkage" in found else result
 
 
-def _words(value: Any, unit: str | None = None) -> str:
+def _of_clue(
+    estimator: Any, parameters: dict[str, Any], points: Points, unit: str | None, used: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, str | None], Attributes]:
+    """Return CLUE's parameters for the text, their units, and attributes of its results."""
+    axes, (delta_c, delta_o) = tuple(map(str, points.axes)), separations(estimator)
+    density = "1" if used["weight"] is None else points.units.get("weight")
+    periods = axis_periods(estimator.wrap, points.axes)
+    variable = used.get("rhoc", estimator.rhoc if isinstance(estimator.rhoc, str) else None)
+    one = float(estimator.rhoc) if variable is None and np.ndim(estimator.rhoc) == 0 else None
+    parameters |= {
+        "dc": float(estimator.dc),
+        "rhoc": one if one is not None else "one for each point" if variable is None else repr(variable),
+        "delta_c": delta_c,
+        "delta_o": delta_o,
+        "kernel": repr(estimator.kernel) if isinstance(estimator.kernel, str) else estimator.kernel,
+        "neighbor_weight": float(estimator.neighbor_weight),
+        "wrap": {axis: period for axis, period in zip(axes, periods, strict=True) if period} or None,
+        "coordinates": repr(axes),
+        **{role: repr(name) for role, name in used.items() if role != "rhoc"},
+    }
+    units = dict.fromkeys(("dc", "delta_c", "delta_o", "wrap"), unit)
+    attrs: Attributes = {
+        "density": {"units": density, "dc": parameters["dc"], "dc_units": unit, "rhoc": one, "rhoc_variable": variable},
+        "delta": {"units": unit, "delta_c": delta_c, "delta_o": delta_o, "axes": " ".join(axes)},
+    }
+    attrs["delta"]["periods"] = list(periods)
+    return parameters, units | ({} if one is None else {"rhoc": density}), attrs
+
+
+def _of_density(
+    parameters: dict[str, Any], points: Points, unit: str | None, used: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, str | None], Attributes]:
+    """Return the same of DBSCAN and friends-of-friends."""
+    length, least, _ = parameters  # their names
+    # an attribute of a file holds whole numbers of 64 bits
+    label = {length: float(parameters[length]), f"{length}_units": unit, least: min(parameters[least], 2**63 - 1)}
+    b = {"b": used["b"]} if used.get("b") is not None else {}
+    parameters = {length: parameters[length], **b, **parameters, "coordinates": repr(tuple(points.axes))}
+    parameters |= {"weight": repr(used["weight"])} if "weight" in used else {}
+    return parameters, {length: unit, "boxsize": unit}, {"label": label}
+
+
+def plain_number(value: Any) -> Any:
+    """Return a number of NumPy's as one of Python's."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _in_words(value: Any, unit: str | None = None) -> str:
     """Return a parameter in words: a number, several, or what has a name."""
     if value is None or isinstance(value, str):
         return str(value)
     if callable(value):
         return getattr(value, "__name__", None) or repr(value)
     if np.ndim(value):
-        return f"({', '.join(map(_words, value))}){words(unit)}"
+        return f"({', '.join(map(_in_words, value))}){words(unit)}"
     return (f"{value:g}" if isinstance(value, float | np.floating) else str(value)) + words(unit)

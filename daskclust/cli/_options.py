@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial, wraps
+from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -15,8 +19,8 @@ import typer
 from typer.models import OptionInfo
 
 from daskclust.cli._console import RUNNING
-from daskclust.cli._parameters import ParametersOf
 from daskclust.io.replacing import check_replaced, clash, place_of
+from daskclust.parameters import described
 
 
 def option(panel: str, help: str, *names: str, default: str | bool = True, **more: Any) -> Any:
@@ -49,6 +53,61 @@ def in_chunks(about: str) -> Any:
 
 
 Chunks = Annotated[int | None, in_chunks("a million")]
+
+
+# ----------------------------------------------------------------------------------------- parameters of an estimator
+_TYPES = {"float": float, "int": int, "bool": bool}
+
+
+class ParametersOf:
+    """Options of ``Annotated[dict[str, Any], ParametersOf("clue:CLUE", "dc", ...)]``: parameters of an estimator.
+
+    Their types, defaults, choices and words are those of its docstring. That is read from the source: an import of the
+    estimator, and so of NumPy, would make help and completion slow. Those in `required` have no default here.
+    """
+
+    def __init__(self, estimator: str, *names: str, required: tuple[str, ...] = ()) -> None:
+        module, name = estimator.split(":")
+        source = resources.files("daskclust").joinpath(module, "estimator.py").read_text(encoding="utf-8")
+        docstring = source.partition(f"\nclass {name}(")[2].split('"""')[1]
+        entries = described(docstring).items()
+        known = {name: _option(name, kind, " ".join(words.split()), required) for name, (kind, words) in entries}
+        self.options = {name: known[name] for name in names}
+
+
+def _option(name: str, kind: str, words: str, required: tuple[str, ...]) -> inspect.Parameter:
+    """Return the option for a parameter that numpydoc describes as ``name : kind`` and, below it, `words`."""
+    kind, _, default_words = kind.partition(", default ")
+    words = words.replace("`", "")
+    help = re.split(r"[.:;] ", words.rstrip("."), maxsplit=1)[0]
+    how: dict[str, Any] = {}
+    type_: Any = _TYPES.get(kind.removesuffix(", optional"))
+    if kind.startswith("{"):
+        choices = ast.literal_eval(kind[: kind.index("}") + 1].replace("{", "[").replace("}", "]"))
+        type_ = Literal[tuple(choices)]
+        if isinstance(choices[0], int):  # typer knows choices of texts alone
+            type_, help = int, f"{help}: {', '.join(map(str, choices))}"
+    elif type_ is None:  # a number, or a name
+        type_, how["parser"] = str, number_or_text
+        how["metavar"] = "N|NAME" if "str" in kind else "N"
+    default: Any = ast.literal_eval(default_words) if default_words else None
+    if name in required or not (default_words or kind.endswith(", optional")):
+        default = inspect.Parameter.empty
+    elif default is None:
+        how["show_default"] = words.rpartition("Default: ")[2].rstrip(".").replace("_", "-")
+        type_ |= None
+    names = [f"--{name.replace('_', '-')}"] if type_ is bool else []
+    option = typer.Option(*names, help=f"{help}.", rich_help_panel="Clustering", **how)
+    kinds = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kinds, default=default, annotation=Annotated[type_, option])
+
+
+def number_or_text(text: str) -> int | float | str:
+    """Return the number that a text is, whole or not, or the text."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
 
 
 # --------------------------------------------------------------------------------------------------- groups of options

@@ -12,15 +12,16 @@ from daskclust.cli._job import Job, Running
 from daskclust.cli._options import (
     Chunks,
     ColumnOptions,
+    ParametersOf,
     clustering,
     file_argument,
     names,
+    number_or_text,
     pairs_of,
     reading,
     running,
     words_of,
 )
-from daskclust.cli._parameters import ParametersOf, number_or_text
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from daskclust.cli._estimate import estimate
 from daskclust.cli._job import Job, Running
-from daskclust.cli._options import ColumnOptions, clustering, words_of
-from daskclust.cli._parameters import ParametersOf
+from daskclust.cli._options import ColumnOptions, ParametersOf, clustering, words_of
 from daskclust.cli._pixels import ROUND, Ending, Pixels, check_columns, windows
 from daskclust.io.replacing import naming
 

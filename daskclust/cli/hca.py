@@ -13,14 +13,15 @@ from daskclust.cli._job import Job, Running
 from daskclust.cli._options import (
     WRITABLE,
     CellOptions,
+    ParametersOf,
     clustering,
     file_argument,
     in_chunks,
+    number_or_text,
     reading,
     words_of,
     writing,
 )
-from daskclust.cli._parameters import ParametersOf, number_or_text
 
 if TYPE_CHECKING:
     import numpy as np

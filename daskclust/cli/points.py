@@ -14,6 +14,7 @@ from daskclust.cli._options import (
     Box,
     Chunks,
     ColumnOptions,
+    ParametersOf,
     box_of,
     clustering,
     file_argument,
@@ -21,7 +22,6 @@ from daskclust.cli._options import (
     reading,
     words_of,
 )
-from daskclust.cli._parameters import ParametersOf
 from daskclust.io.files import HDF5, PARQUET
 
 if TYPE_CHECKING:

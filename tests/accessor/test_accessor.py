@@ -127,8 +127,11 @@ def test_is_the_estimator(data: str, name: str, kwargs: Any, results: list[str])
             expected = getattr(estimator, attributes.get(result, f"{result}_"))
             np.testing.assert_array_equal(found[result].values, expected, err_msg=result)
             assert found[result].dtype == expected.dtype
-    if name == "clue":
-        xr.testing.assert_identical(ds.clust.assign(estimator).drop_attrs(), found.drop_attrs())
+    assigned = ds.clust.assign(estimator, **({"weight": "mass"} if weight is not None else {}))
+    xr.testing.assert_identical(assigned.drop_attrs(deep=False), found.drop_attrs(deep=False))
+    assert all(words in found.attrs[name] for words in assigned.attrs[name].split(", "))
+    with pytest.raises(TypeError, match="estimator must be one of daskclust's CLUE, EventBuilder"):
+        ds.clust.assign("x")
 
 
 @pytest.mark.parametrize("parts", [1, 3])

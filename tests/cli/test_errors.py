@@ -28,7 +28,6 @@ TEXTS = {
     "ragged.csv": "x,y\n1,2\n3,4,5\n",
     "empty.csv": "",
     "pixels.csv": "x,y,toa\n1,2,3\n",
-    "cells.csv": "a,b\n0,0\n1,1\n3,2\n",
     "asgns": "0\n" * 300,
     "asgns.csv": "0\n",
 }
@@ -75,6 +74,7 @@ def told(command, wrong, monkeypatch):
 
 USAGE = [
     ("clu", "no such command 'clu'", "`daskclust --help`"),
+    ("help clu", "no such command 'clu'", "`daskclust help --help`"),
     ("--fast", "no such option: --fast", "`daskclust --help`"),
     ("clue hits.csv", "missing option '--dc'", "--dc: Radius"),
     ("clue", "missing argument 'FILE'", "`daskclust clue --help`"),
@@ -92,12 +92,10 @@ ERRORS = [
     ("fof hits.csv --b 0.2", "b=0.2 is a fraction", "give --boxsize, its side"),
     ("events pixels.csv --dt-max 2 --units toa=m", "the unit 'm'", "with --units NAME=..."),
     ("events run.tpx3 --dt-max nan --workers 2", "dt_max must be finite and positive, got nan", "--dt-max: Largest"),
-    ("EVENTS --where 'sise > 3'", "unknown sise (did you mean 'size'?)", "the table has size"),
     ("hca data --threshold 1.5", "threshold must be a fraction of the points in (0, 1]", "--threshold: Size"),
     # options that do not go with each other, or with the file
     ("FOF --b 0.2", "got --b 0.2 and --linking-length 1.0", "give one of them"),
     ("HCA --assignments asgns --apriori kmeans", "got --assignments asgns and --apriori kmeans", "give one of them"),
-    ("HCA --cofactor 5 --transform none", "--cofactor is for --transform arcsinh", "leave one"),
     ("HCA -o l.csv", "-o needs a cut", "give --n-clusters or --height"),
     ("events hits.csv --dt-max 2 --trigger 1", "--trigger is for raw .tpx3 words, got hits.csv", "leave it out"),
     ("EVENTS --columns a=x", "--columns is for tables, got run.tpx3", "leave it out"),
@@ -111,7 +109,6 @@ ERRORS = [
     ("clue random.parquet --dc 1 --rhoc 1", "random.parquet", ""),
     ("events random.tpx3 --dt-max 2", "random.tpx3 has no chunk of Timepix3 words", ""),
     ("hca random.fcs --threshold 10", "random.fcs", "is it complete"),
-    ("hca cells.csv --threshold 1 --channels CD9", "no channel 'CD9'", ""),
     # outputs
     ("CLUE -o no/t.csv", "there is no folder no", "make it first"),
     ("CLUE -o t.xyz", "-o must be a file with one of .parquet, .pq, .csv, .h5", "-o"),

@@ -195,23 +195,15 @@ def test_common_coordinates_are_as_the_file_tells(run, tmp_path, small_rounds, o
     assert_table(target, table)
 
 
-def test_pixels_without_energy_add_nothing_on_a_worker(run, tmp_path, raw, matrices, scheduler):
+def test_workers_give_the_same(run, tmp_path, raw, matrices, scheduler, small_rounds, hits):
+    """With pixels that have no energy, which add nothing."""
     here, there = tmp_path / "here.parquet", tmp_path / "there.parquet"
-    for target, options in ((here, ()), (there, ("--scheduler", scheduler))):
-        run(raw, "--calibration", matrices, "--table", target, *options)
-    written = pd.read_parquet(here)
-    assert np.isfinite(written["energy"]).all()
-    assert (written["energy"] > 0).any()
-    pd.testing.assert_frame_equal(written.drop(columns="seed"), pd.read_parquet(there).drop(columns="seed"))
-
-
-@pytest.mark.slow
-def test_workers_give_the_same(run, tmp_path, raw, small_rounds, hits):
-    here, there = tmp_path / "here.parquet", tmp_path / "there.parquet"
-    options = ("--min-hits", 2, "--where", "size > 4")
+    options = ("--calibration", matrices, "--min-hits", 2, "--where", "size > 4")
     run(raw, *options, "--table", here)
-    told = run(raw, *options, "--table", there, "-o", hits, "--workers", 2)
+    told = run(raw, *options, "--table", there, "-o", hits, "--scheduler", scheduler)
     one, two = pd.read_parquet(here), pd.read_parquet(there)
+    assert np.isfinite(one["energy"]).all()
+    assert (one["energy"] > 0).any()
     pd.testing.assert_frame_equal(one.drop(columns="seed"), two.drop(columns="seed"), check_like=True)
     _, labelled = offline(open_tpx3(raw), min_hits=2)
     assert_hits(hits, labelled.isel(hit=np.isin(labelled["label"], one["cluster"])))

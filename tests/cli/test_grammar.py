@@ -204,12 +204,3 @@ def test_a_dry_run_is_told_in_words_and_its_errors_in_two_lines(command, files):
         assert (code, out) == (1, "")
         assert what in err.splitlines()[0]
         assert len(err.splitlines()) == 2
-
-
-def test_the_table_of_points_in_a_box_and_without(summary, tmp_path):
-    """In a box the centre of a cluster may be across its faces."""
-    points = datasets.cosmology_box(1500, rng=0).drop_vars("halo")
-    io.write_particles(points, tmp_path / "box.parquet")
-    for box, name in ((), "x"), (("--boxsize", "none"), "x_rms"):
-        summary("dbscan", tmp_path / "box.parquet", "--eps", 0.3, *box, "--table", tmp_path / "t.csv")
-        assert name in pd.read_csv(tmp_path / "t.csv")

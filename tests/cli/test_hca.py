@@ -7,7 +7,6 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 import xarray as xr
-from cases.files.fcs_reference import fcs_bytes
 from cases.files.writers import write_gmhc
 from oracles.hca_reference import assert_equals_reference, load
 
@@ -190,15 +189,3 @@ def test_files_channels_and_transformations(hca, summary, cells, folder, tmp_pat
     summary("hca", tmp_path / "raw.csv", "--threshold", 30, *arguments)
     expected = MahalanobisHCA(30).fit(io.arcsinh_transform(raw, 5)["X"].values)  # text has all digits of float64
     np.testing.assert_array_equal(np.load(tmp_path / "tree.npy"), expected.linkage_)
-
-
-@pytest.mark.filterwarnings("always:.*values are not compensated")
-def test_a_matrix_that_cannot_be_used_is_a_note(command, tmp_path):
-    data = fcs_bytes(["<f4"] * 3, [(k, 2 * k, 7 - k) for k in range(9)], SPILL="2,D1,D9,1,0.5,0.5,1")
-    (tmp_path / "matrix.fcs").write_bytes(data)
-    for options, notes in (((), 1), (("--no-compensate",), 0)):
-        code, _, err = command("hca", tmp_path / "matrix.fcs", "--threshold", 2, "--json", *options)
-        assert (code, err.count("values are not compensated")) == (0, notes)
-    code, _, err = command("hca", tmp_path / "matrix.fcs", "--threshold", 2, "--compensate")
-    assert code == 1
-    assert "--compensate: By the file's matrix" in err

@@ -134,12 +134,6 @@ def test_the_manual_tells_columns_that_are_read(command, name):
     assert f"{names[0]} {field.find(names[0]).doc}" in out
 
 
-def test_the_manual_of_an_unknown_command(command):
-    code, out, err = command("help", "clu")
-    assert (code, out) == (2, "")
-    assert "no such command 'clu'" in err.splitlines()[0]
-
-
 # ----------------------------------------------------------------------------------------------------------- completion
 def complete(shell, *words):
     """Return what a shell is told when it asks, as the scripts of --install-completion do."""

@@ -13,6 +13,8 @@ import xarray as xr
 
 from daskclust import io
 
+MEANT = "unknown sise (did you mean 'size'?)"
+
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        *((f"{source} --where 'sise > 3'", "unknown sise") for source in ("run.tpx3", "run.csv", "tcp://h:1 --follow")),
+        *((f"{source} --where 'sise > 3'", MEANT) for source in ("run.tpx3", "run.csv", "tcp://h:1 --follow")),
         ("run.tpx3 --where 'size > [3]'", "is not allowed"),
         ("run.tpx3 --where 'tof > 3'", "unknown tof"),
         ("run.tpx3 --where 'tof > 3' --trigger 1", "no such file: run.tpx3"),
