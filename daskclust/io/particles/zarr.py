@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import xarray as xr
 
 from daskclust.core.data.quote import quoted
-from daskclust.io.attrs import plain_attrs, stored_attrs
-from daskclust.io.files import import_library, reads
+from daskclust.io.attrs import plain_attrs
+from daskclust.io.files import reads
 from daskclust.io.particles.snapshot import COMPONENTS, KNOWN
 from daskclust.io.rows import Stored
 from daskclust.io.schema import Naming, Table
 from daskclust.io.tables.binary import Array, check_numbers, table_of, unnamed
-
-_import_zarr = partial(import_library, "zarr", "zarr stores")
+from daskclust.io.tables.zarr import import_zarr
 
 _MARKS = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
-
-# Rows of a chunk that is written: 4 MB for a column of float32.
-_CHUNK_ROWS = 1 << 20
 
 
 def is_zarr(path: str) -> bool:
@@ -37,7 +30,7 @@ def is_zarr(path: str) -> bool:
 @reads("zarr")
 def read_zarr(path: str, naming: Naming, chunks: int | None, fill_missing: bool) -> Table:
     """Read the columns of a zarr store, of format 2 or 3; by default, chunks that are not there are an error."""
-    zarr = _import_zarr()
+    zarr = import_zarr()
     if not is_zarr(path):
         raise ValueError(f"{path} is not a zarr store: it has none of {', '.join(_MARKS)}; give a folder with one")
     root = zarr.open(path, mode="r")
@@ -79,7 +72,7 @@ def _stored(path: str, arrays: Mapping[str, Any], fill_missing: bool, member: st
 
 def _read_rows(path: str, fill_missing: bool, start: int, stop: int) -> Array:
     """Return rows of one array of a store."""
-    array = _import_zarr().open_array(path, mode="r")
+    array = import_zarr().open_array(path, mode="r")
     found = np.asarray(array[start:stop])
     if not fill_missing:
         _check_filled(path, array, found, start)
@@ -91,7 +84,7 @@ def _check_filled(path: str, array: Any, found: Array, start: int) -> None:
     fill = np.asarray(0 if array.fill_value is None else array.fill_value, found.dtype)
     if not ((found == fill) | (np.isnan(found) & np.isnan(fill))).any():
         return
-    zarr = _import_zarr()
+    zarr = import_zarr()
     other = replace(array.metadata, fill_value=fill.dtype.type(fill == 0))
     again = zarr.Array(zarr.AsyncArray(other, array.store_path))[start : start + len(found)]
     differs = ~((found == again) | (np.isnan(found) & np.isnan(again)))
@@ -103,29 +96,4 @@ def _check_filled(path: str, array: Any, found: Array, start: int) -> None:
             f"lost or was never written, or all its values equal the fill value {array.fill_value}, and the writer "
             "left it out, as zarr does without write_empty_chunks=True; write the store again, or give "
             "fill_missing=True to take the fill value there"
-        )
-
-
-def write_zarr(folder: Path, ds: xr.Dataset, dim: str) -> None:
-    """Write variables as arrays of a group into an empty folder, which `xarray.open_zarr` opens too."""
-    zarr = _import_zarr()
-    plain = xr.Dataset(
-        {
-            str(name): (dim, v.data, {"units": v.attrs["units"]} if "units" in v.attrs else {})
-            for name, v in ds.variables.items()
-        },
-        attrs=stored_attrs(ds, dim),
-    )
-    # Equal chunks, as the format wants them, each written by one task; empty ones too, or they would seem missing.
-    plain = plain.chunk({dim: _CHUNK_ROWS})
-    # With checksums: a damaged number would not show otherwise.
-    checked = {"compressors": [zarr.codecs.ZstdCodec(level=0, checksum=True)]}
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*[Cc]onsolidated metadata.*")
-        plain.to_zarr(
-            folder,
-            mode="w",
-            consolidated=False,
-            write_empty_chunks=True,
-            encoding=dict.fromkeys(plain.variables, checked),
         )
