@@ -48,7 +48,7 @@ class Latest:
     def __init__(
         self, begin: Callable[[], Iterator[Show]], fail: Callable[[Exception], None], rest: Show, later: Later | None
     ) -> None:
-        self._begin, self._fail, self._rest, self._later = begin, fail, rest, later
+        self._begin, self.fail, self._rest, self._later = begin, fail, rest, later
         self._wanted = 0
         self.is_busy = False
         self.runs = 0
@@ -80,7 +80,7 @@ class Latest:
         except Exception as error:
             if not isinstance(error, ValueError | TypeError | MemoryError | OverflowError):
                 _log.exception("a step of the explorer failed")  # a fault of ours; the explorer goes on
-            later(functools.partial(self._fail, error))
+            later(functools.partial(self.fail, error))
         later(functools.partial(self._done, mine))
 
     def _done(self, mine: int) -> None:
@@ -115,7 +115,7 @@ class Worker:
 
     def __init__(self, ds: Any) -> None:
         self._ds = ds
-        self._process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | None = None
 
     def call(self, function: Callable[..., Any], *arguments: Any, compiles: Callable[[Compiling], None]) -> Any:
         """Return ``function(ds, *arguments)``; it must be the function of a module.
@@ -123,7 +123,7 @@ class Worker:
         `compiles` is told of kernels that are compiled there. Called in any thread. Raises MemoryError where the
         process has ended, with `stop` too.
         """
-        process = self._process = self._process or self._begin()
+        process = self.process = self.process or self._begin()
         assert process.stdin is not None
         assert process.stdout is not None
         try:
@@ -131,7 +131,7 @@ class Worker:
             while isinstance(answer := pickle.load(process.stdout), Compiling):
                 compiles(answer)
         except (OSError, EOFError, pickle.UnpicklingError, ValueError):
-            if self._process is process:
+            if self.process is process:
                 self.stop()
             words = f"the process that computes has ended with code {process.poll()}; there may be too little memory"
             raise MemoryError(words) from None
@@ -141,7 +141,7 @@ class Worker:
 
     def stop(self) -> None:
         """End the process, in the middle of its work; another one begins when it is needed."""
-        process, self._process = self._process, None
+        process, self.process = self.process, None
         if process is not None:
             process.kill()
             process.wait()
@@ -152,7 +152,7 @@ class Worker:
 
     def _begin(self) -> subprocess.Popen[bytes]:
         process = subprocess.Popen([sys.executable, "-c", _BEGIN], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self._process = process
+        self.process = process
         assert process.stdin is not None
         with suppress(OSError):  # told by whoever reads
             _send(sys.path, process.stdin)

@@ -59,7 +59,7 @@ class _Guard(Matcher):
         given = request.query_arguments.get("token", [b""])[-1]
         if _FREE.fullmatch(request.path) or hmac.compare_digest(given, self._token.encode()):
             return True
-        return not self._is_asked and _is_of_this_user(request.connection.context.address, self._port)
+        return not self._is_asked and is_of_this_user(request.connection.context.address, self._port)
 
     def _fault(self, headers: Any, path: str) -> str | None:
         """Return why a request is refused, or None."""
@@ -116,7 +116,7 @@ def _place(url: str) -> tuple[str, str]:
         return "", ""
 
 
-def _is_of_this_user(peer: tuple[Any, ...], port: int) -> bool:
+def is_of_this_user(peer: tuple[Any, ...], port: int) -> bool:
     """Tell whether a program of this user is at the other end; where the system does not tell, one of this machine."""
     there = ip_address(peer[0])
     if not any(table.exists() for table in _CONNECTIONS):

@@ -89,10 +89,10 @@ class Board(Viewer):
         super().__init__()  # type: ignore[no-untyped-call]
         self.arrangement, self._changed = Arrangement(), changed
         self.views: list[View] = []
-        self._cards: dict[str, Any] = {}
+        self.cards: dict[str, Any] = {}
         self._grid = pn.Column(sizing_mode="stretch_both", margin=0, stylesheets=[_FORMER])
         self._list = pn.widgets.CheckBoxGroup(label="panels", inline=True, sizing_mode="stretch_width", margin=(2, 5))
-        self._list.param.watch(lambda event: self._arrange(hidden=frozenset(self._cards) - {*event.new}), "value")
+        self._list.param.watch(lambda event: self._arrange(hidden=frozenset(self.cards) - {*event.new}), "value")
         self._split = pn.widgets.IntSlider(label="width of the left column (%)", start=SPLITS[0], end=SPLITS[1])
         self._split.param.update(value=_SPLIT, sizing_mode="stretch_width", margin=(0, 10))
         self._split.param.watch(lambda event: self._arrange(split=event.new), "value")
@@ -106,11 +106,11 @@ class Board(Viewer):
     def replace(self, views: Sequence[View]) -> None:
         """Show the panels of views instead of those that were there."""
         self.views = list(views)
-        self._cards = {each.title: self._card(each) for each in views}
+        self.cards = {each.title: self._card(each) for each in views}
         self.arrangement = self.arrangement.holding(views)
         self._slots = {key: [each.share for each in views if each.where == key] for key in COLUMNS}
         self._place()
-        self._grid.objects = styled(list(self._cards.values()))
+        self._grid.objects = styled(list(self.cards.values()))
 
     # ------------------------------------------------------------------------------------------------------ arrangement
     def arrange(self, arrangement: Arrangement) -> None:
@@ -128,7 +128,7 @@ class Board(Viewer):
     def _place(self) -> None:
         """Let the grid be as it is arranged."""
         now = self.arrangement
-        names = list(self._cards)
+        names = list(self.cards)
         self._list.param.update(options=names, value=[name for name in names if name not in now.hidden])
         self._split.value = now.split
         widths = [now.split if now.seen("left") else 0, 100 - now.split if now.seen("right") else 0]
@@ -136,7 +136,7 @@ class Board(Viewer):
         rows = f"repeat({_ROWS}, minmax(0, 1fr))"
         self._grid.styles = {"display": "grid", "grid-template-columns": columns, "grid-template-rows": rows}
         areas = _areas(now, self._slots)
-        for name, card in self._cards.items():
+        for name, card in self.cards.items():
             shown = name in areas if now.enlarged is None else name == now.enlarged
             area = f"1 / 1 / {_ROWS + 1} / 3" if name == now.enlarged else areas.get(name, "auto")
             card.param.update(styles={"grid-area": area}, visible=shown)

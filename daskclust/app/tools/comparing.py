@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import panel as pn
 
-from daskclust.app.selection import Moved
-from daskclust.app.slices import Slice
+from daskclust.app.selection import Moved, Range
 from daskclust.app.state import Outcome, State
 from daskclust.app.tools.compare import Comparison, compare
 from daskclust.app.views._scene import Choose, Scene, View
@@ -65,8 +64,8 @@ class KeptPicture(Picture):
     def prepare(self, scene: Scene, setting: Any) -> Show:
         return super().prepare(scene._replace(outcome=self._kept.against(scene.outcome)[1]), setting)
 
-    def _title(self, outcome: Outcome, part: Slice | None, label: npt.NDArray[np.int64]) -> str:
-        return super()._title(self._kept.outcome, part, label)  # numbers of clusters have gaps here
+    def _title(self, outcome: Outcome, within: tuple[Range, ...], label: npt.NDArray[np.int64]) -> str:
+        return super()._title(self._kept.outcome, within, label)  # numbers of clusters have gaps here
 
 
 class Changes(View):
@@ -76,19 +75,19 @@ class Changes(View):
 
     def __init__(self, kept: Kept, choose: Choose, forget: Callable[[], None]) -> None:
         self._kept = kept
-        self._words = pn.pane.HTML("", sizing_mode="stretch_width", margin=(28, 10, 0, 10))
+        self.words = pn.pane.HTML("", sizing_mode="stretch_width", margin=(28, 10, 0, 10))
         moved = button("Choose the points that moved", lambda: choose(kept.moved()))
         drop = button("Forget A", forget)
         self._table = pn.widgets.Tabulator(
             None, disabled=True, show_index=False, layout="fit_columns",
             theme="simple", sizing_mode="stretch_both", titles=_TITLES, min_height=60,
         )  # fmt: skip
-        self.panel = pn.Column(self._words, pn.Row(moved, drop, margin=0), self._table, sizing_mode="stretch_both")
+        self.panel = pn.Column(self.words, pn.Row(moved, drop, margin=0), self._table, sizing_mode="stretch_both")
 
     def prepare(self, scene: Scene, setting: Any) -> Show:
         found, _ = self._kept.against(scene.outcome)
         return functools.partial(self._show, found)
 
     def _show(self, found: Comparison) -> None:
-        self._words.object = f"<span class='compared'>{in_html(found.words)}</span>"
+        self.words.object = f"<span class='compared'>{in_html(found.words)}</span>"
         self._table.value = found.changes

@@ -13,7 +13,7 @@ import numpy as np
 import panel as pn
 
 from daskclust.app.code import blocks, code
-from daskclust.app.slices import Slice
+from daskclust.app.selection import Range, mask_of
 from daskclust.app.state import State
 from daskclust.app.systems import SYSTEMS, Decision, Hierarchy
 from daskclust.app.widgets import BESIDE, button, heading
@@ -26,11 +26,11 @@ _LINES_STYLE = "textarea.bk-input { font: 11px monospace; height: 230px }"
 
 
 class Seen(NamedTuple):
-    """What the page shows: axes of the picture, ends of axes by the title of a panel, the one slice, if any."""
+    """What the page shows: axes of the picture, ends of axes by the title of a panel, the slice, if there is one."""
 
     axes: tuple[str, str]
     ranges: Mapping[str, Ranges]
-    slice: Slice | None = None
+    within: tuple[Range, ...] = ()
 
 
 class Exporting:
@@ -107,8 +107,8 @@ def _element(state: State, seen: Seen, name: str) -> Any:
         inside &= (outcome.columns[axis] >= low) & (outcome.columns[axis] <= high)
     if outcome.hidden is not None:
         inside &= ~outcome.hidden
-    if seen.slice is not None and state.slices is not None:
-        inside &= state.slices.inside(seen.slice, outcome.columns)
+    if seen.within:
+        inside &= mask_of(seen.within, outcome.columns)
     dim = outcome.result["label"].dims[0]
     drawn = plot.clusters(outcome.result.isel({dim: np.flatnonzero(inside)}), *seen.axes)
     return drawn.opts(xlim=ranges[0], ylim=ranges[1])
@@ -157,9 +157,9 @@ def _plots(state: State, seen: Seen) -> list[list[str]]:
     system, drawn = state.system, state.system.drawn
     x, y = seen.ranges["picture"]
     lines = []
-    if seen.slice is not None and state.slices is not None:
-        within = state.slices.range(seen.slice, state.present.columns)
-        lines = [f"there = {within.words({within.name: system.expression(within.name, 'result')})}"]
+    if seen.within:
+        parts = [each.words({each.name: system.expression(each.name, "result")}) for each in seen.within]
+        lines = [f"there = {' & '.join(parts)}"]
         drawn = f"result.isel({argument(state.present.result['label'].dims[0], 'there')})"
     first, second = map(repr, seen.axes)
     chosen = [[f"plot.clusters(chosen, {first}, {second})"]] if state.mask is not None and drawn != "cells" else []

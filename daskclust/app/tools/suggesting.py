@@ -28,8 +28,8 @@ class Suggesting:
         self._state, self._use = state, use
         self.latest = Latest(self._begin, self._fail, lambda: None, later)
         self._ask = button("Suggest parameters", self.latest.ask, width=130, margin=(3, 4, 3, 10))
-        self._shown = pn.Column(visible=False, margin=0, sizing_mode="stretch_width")
-        self.panel = pn.Column(pn.Row(self._ask, beside, margin=0), self._shown, margin=0, sizing_mode="stretch_width")
+        self.shown = pn.Column(visible=False, margin=0, sizing_mode="stretch_width")
+        self.panel = pn.Column(pn.Row(self._ask, beside, margin=0), self.shown, margin=0, sizing_mode="stretch_width")
 
     def _begin(self) -> Iterator[Show]:
         self._ask.loading = True
@@ -42,7 +42,7 @@ class Suggesting:
 
     def _fail(self, error: Exception) -> None:
         self._ask.loading = False
-        self._shown.param.update(objects=[_words(in_html(f"No suggestion: {error}"))], visible=True)
+        self.shown.param.update(objects=[_words(in_html(f"No suggestion: {error}"))], visible=True)
 
     def _show(self, found: Suggestion) -> None:
         self._ask.loading = False
@@ -51,7 +51,7 @@ class Suggesting:
             parts.append(pn.pane.Bokeh(_drawn(found.curve), sizing_mode="stretch_width", margin=0))
         if found.values:
             parts.append(button("Use", lambda: self._use(found.values)))
-        self._shown.param.update(objects=parts, visible=True)
+        self.shown.param.update(objects=parts, visible=True)
 
 
 def _told(values: Mapping[str, Any]) -> str:

@@ -32,14 +32,14 @@ class Clustering:
         wide: dict[str, Any] = {"sizing_mode": "stretch_width"}
         told = f"A part is seen. All {part.of:,} points are clustered on Dask with these parameters, into files here."
         self._name: Any = pn.widgets.TextInput(label="file for labels", value="labels.parquet", **wide)
-        self._button = button("Cluster all on Dask", self._begin, **wide)
-        self._words = pn.pane.HTML("", margin=(0, 10), **wide)
+        self.button = button("Cluster all on Dask", self.begin, **wide)
+        self.words = pn.pane.HTML("", margin=(0, 10), **wide)
         self._bar = pn.indicators.Progress(value=0, max=100, visible=False, **wide)
         what = pn.pane.HTML(told, margin=(5, 10, 0, 10), **wide)
-        self.panel = pn.Column(what, self._name, self._button, self._bar, self._words, margin=0, **wide)
+        self.panel = pn.Column(what, self._name, self.button, self._bar, self.words, margin=0, **wide)
 
-    def _begin(self) -> None:
-        self._button.disabled, self._words.object = True, "starting workers …"
+    def begin(self) -> None:
+        self.button.disabled, self.words.object = True, "starting workers …"
         request = self._state.request()
         work = functools.partial(
             cluster_whole, self._part.whole, request.system, request.values, self._name.value, self._report
@@ -67,11 +67,11 @@ class Clustering:
 
     def _show(self, done: int, total: int, step: str) -> None:
         self._bar.param.update(visible=True, value=round(100 * done / total) if total else 0)
-        self._words.object = in_html(f"{step or 'reading'}: {done:,} of {total:,} tasks")
+        self.words.object = in_html(f"{step or 'reading'}: {done:,} of {total:,} tasks")
 
     def _end(self, words: str) -> None:
-        self._bar.visible = self._button.disabled = False
-        self._words.object = in_html(words)
+        self._bar.visible = self.button.disabled = False
+        self.words.object = in_html(words)
 
 
 def files_of(name: str) -> tuple[Path, Path]:

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskclust.app.look import Look
-from daskclust.app.selection import Selection
-from daskclust.app.slices import Slice
+from daskclust.app.selection import Range, Selection
 from daskclust.app.state import Chosen, Outcome
 from daskclust.app.worker import Show
 
@@ -23,7 +22,7 @@ class Scene(NamedTuple):
 
     outcome: Outcome
     chosen: Chosen
-    slice: Slice | None  # the one layer, or window of time, that is shown
+    within: tuple[Range, ...]  # the one layer, or window of time, that is shown
     look: Look
 
     @property
