@@ -47,7 +47,7 @@ def mask_of(ranges: Sequence[Range], columns: Columns) -> Mask:
 
 @dataclass(frozen=True)
 class _Drawn:
-    """What is drawn around points in a picture, and ranges of other columns in which they are."""
+    """A shape drawn around points in a picture, and ranges of other columns."""
 
     axes: tuple[str, str]
     within: tuple[Range, ...] = field(default=(), kw_only=True)

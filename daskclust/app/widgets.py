@@ -38,7 +38,7 @@ def heading(words: str) -> Any:
 
 
 class Keys(pn.custom.JSComponent):
-    """Nothing that is seen: with Shift, arrow keys are ten steps of a slider or of a number."""
+    """An invisible component: with Shift, arrow keys are ten steps of a slider or of a number."""
 
     _esm = """
     export function render() {
@@ -54,7 +54,7 @@ class Keys(pn.custom.JSComponent):
 
 
 class _Slider(pn.widgets.FloatSlider):
-    """A slider that is heard at once: Panel's waits 50 ms for other changes, which `Latest` does better."""
+    """A slider without Panel's delay of 50 ms: `Latest` skips outdated values."""
 
     _debounce = 1
 
@@ -114,7 +114,7 @@ class Control:
         self.panel = pn.Column(pn.Row(name, self.number, margin=0), self.slider, margin=(3, 0, 0, 0))
 
     def follow(self, known: Mapping[str, Any], changed: Container[str] = ()) -> None:
-        """Show the value if it was changed; be seen, or not, as the other parameters are."""
+        """Show a changed value; hide the control where another parameter makes it ineffective."""
         when = self.parameter.when
         self.panel.visible = when is None or known[when[0]] == when[1]
         if self.parameter.name in changed:
@@ -186,7 +186,7 @@ class Player:
         self._chosen(self.part)
 
     def _arrange(self) -> None:
-        """Make a player of all slices of this length: one that is there takes no other end."""
+        """Make a player for slices of this length: its end cannot be changed later."""
         last = self._slices.count(self.length.value) - 1 if self.length.value else 0
         self.place = min(self.place, last) if self.length.value else self.place
         how: dict[str, Any] = {"show_loop_controls": False, "loop_policy": "loop", "visible_buttons": _BUTTONS}

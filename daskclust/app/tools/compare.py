@@ -19,7 +19,7 @@ _MOST_NUMBERS = 6  # of clusters in a cell of the table
 
 
 class Comparison(NamedTuple):
-    """What became of clustering A in clustering B."""
+    """How clustering B differs from clustering A."""
 
     ari: float
     moved: npt.NDArray[np.bool_]  # points in another cluster than the one that matches theirs, or no longer noise
@@ -29,7 +29,7 @@ class Comparison(NamedTuple):
 
     @property
     def words(self) -> str:
-        """How alike they are, in one line."""
+        """Similarity and changes, in one line."""
         n, moved = len(self.moved), int(np.count_nonzero(self.moved))
         share = f"{moved / max(n, 1):.1%}" if moved == 0 or moved >= 0.0005 * n else "below 0.1%"
         before, after = self.n_clusters
@@ -37,7 +37,7 @@ class Comparison(NamedTuple):
 
 
 def compare(before: Ids, after: Ids) -> Comparison:
-    """Return what became of the clusters `before`, -1 noise, in those `after`."""
+    """Compare two clusterings of the same points, -1 noise."""
     table = contingency(before, after)
     partner = match(table)
     moved = np.append(partner, NOISE)[before] != after  # the last one is that of noise
@@ -97,6 +97,6 @@ def _numbers(numbers: Ids) -> str:
 
 
 def _digits(value: float) -> str:
-    """Return two digits, and as many as it takes to tell what is nearly 1 from 1."""
+    """Return two digits, more where a value is nearly 1."""
     digits = next((digits for digits in range(2, 8) if value == 1 or round(value, digits) < 1), 8)
     return f"{value:.{digits}f}"

@@ -23,14 +23,14 @@ _TITLES = {"change": "change", "A": "A", "B": "now", "points": "points"}
 
 
 class Kept:
-    """An outcome that was kept, and how the present one differs from it."""
+    """An outcome that later ones are compared with."""
 
     def __init__(self, outcome: Outcome) -> None:
         self.outcome = outcome
         self._last: tuple[Outcome, Comparison, Outcome] | None = None
 
     def against(self, present: Outcome) -> tuple[Comparison, Outcome]:
-        """Return the comparison, and what was kept in the numbers, and so the colours, of clusters that match."""
+        """Return the comparison, and the kept outcome with the numbers, and so the colours, of matching clusters."""
         if self._last is None or self._last[0] is not present:
             found = compare(self.outcome.label, present.label)
             alone = found.partner < 0
@@ -46,13 +46,13 @@ class Kept:
         return self._last[1], self._last[2]
 
     def moved(self) -> Moved:
-        """Return what chooses the points that moved."""
+        """Return the selection of points that moved."""
         request = self.outcome.request
         return Moved(self.outcome.label, tuple(request.system.lines(request.values, "kept")), compare)
 
 
 class KeptPicture(Picture):
-    """The picture of what was kept; its axes are those of the present picture."""
+    """The picture of the kept outcome, with the axes of the present picture."""
 
     title = "A"
     where = "right"
@@ -69,7 +69,7 @@ class KeptPicture(Picture):
 
 
 class Changes(View):
-    """How alike both are, and the clusters that were split or merged, that appeared or vanished."""
+    """Similarity of both, and clusters that were split or merged, that appeared or vanished."""
 
     title = "changes"
 

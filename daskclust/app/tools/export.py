@@ -62,11 +62,11 @@ class Exporting:
         self.panel = pn.Column(heading("Save"), self._name, *rows, self.lines, margin=0, sizing_mode="stretch_width")
 
     def tell_lines(self) -> None:
-        """Show the lines that do in Python what the page does."""
+        """Show the Python lines of the session."""
         self.lines.param.update(value=code(self._state), visible=True)
 
     def table(self, kind: str) -> bytes:
-        """Return the table, of clusters with chosen points or of all, as a file."""
+        """Return the table as a file: clusters with chosen points, or all."""
         frame = self._state.present.rows(self._state.mask).to_dataframe()
         made: bytes = frame.rename(columns=in_sheet).to_csv().encode() if kind == "csv" else frame.to_parquet()
         return made
@@ -74,13 +74,13 @@ class Exporting:
 
 # -------------------------------------------------------------------------------------------------------------- figures
 def figures(state: State) -> list[str]:
-    """Return what there are figures of."""
+    """Return the names of available figures."""
     ground = state.present.ground
     return ["picture"] if ground is None else ["picture", ground.title]
 
 
 def figure(state: State, seen: Seen, name: str, kind: str) -> bytes:
-    """Return a figure ("svg", "png") as it is seen, drawn by matplotlib: points are vectors where they are few."""
+    """Return a figure ("svg", "png") of the present view, drawn by matplotlib: few points are vectors."""
     from daskclust import plot
 
     with tempfile.TemporaryDirectory() as folder:
@@ -115,7 +115,7 @@ def _element(state: State, seen: Seen, name: str) -> Any:
 
 
 def _powers(ranges: Ranges) -> Ranges:
-    """Return the ends of axes of which the page shows logarithms."""
+    """Return the limits of logarithmic axes."""
     x, y = ((10.0**low, 10.0**high) for low, high in ranges)
     return x, y
 
@@ -124,16 +124,16 @@ def _powers(ranges: Ranges) -> Ranges:
 def notebook(state: State, seen: Seen) -> str:
     """Return the session as a notebook (nbformat 4.5), which runs from top to bottom: data, clusters, table, pictures.
 
-    Where nobody told how ``ds`` is made, the first cell asks for it.
+    Where it is not known how ``ds`` is made, the first cell asks for it.
     """
     title = SYSTEMS[state.system.name].title
     values = ", ".join(f"`{name} = {value!r}`" for name, value in state.values.items())
     outcome = state.present
-    told = f"{outcome.n_clusters:,} clusters of {len(outcome.label):,} points, {outcome.n_noise:,} of them noise."
+    summary = f"{outcome.n_clusters:,} clusters of {len(outcome.label):,} points, {outcome.n_noise:,} of them noise."
     imports, source, *rest = blocks(state)
     asked = [] if source else ["`ds` must be the data set that was explored."]
     names = ["## Clusters", "## Chosen points"]
-    cells = [_cell("markdown", [f"# {title}", "", f"Parameters: {values}.", "", told, *asked])]
+    cells = [_cell("markdown", [f"# {title}", "", f"Parameters: {values}.", "", summary, *asked])]
     drawing = ["import holoviews as hv", "from daskclust import plot", "", 'hv.extension("bokeh")']
     cells.append(_cell("code", [*imports, *drawing]))
     cells += [_cell("code", source)] if source else []
@@ -153,7 +153,7 @@ def _cell(kind: str, lines: list[str]) -> dict[str, Any]:
 
 
 def _plots(state: State, seen: Seen) -> list[list[str]]:
-    """Return the lines of each picture, as it is seen."""
+    """Return the lines that draw each picture, with its present axes."""
     system, drawn = state.system, state.system.drawn
     x, y = seen.ranges["picture"]
     lines = []

@@ -22,7 +22,7 @@ _PLAIN = {"width": None, "height": 170, "toolbar_location": None, "tools": "", "
 
 
 class Suggesting:
-    """A button, and below it what was suggested; `use` takes values of parameters; another button is `beside`."""
+    """A button, and below it the suggestion; `use` applies it; another button is `beside`."""
 
     def __init__(self, state: State, use: Callable[[dict[str, Any]], None], later: Later | None, beside: Any) -> None:
         self._state, self._use = state, use
@@ -46,7 +46,7 @@ class Suggesting:
 
     def _show(self, found: Suggestion) -> None:
         self._ask.loading = False
-        parts = [_words(_told(found.values) + in_html(found.reason))]
+        parts = [_words(_values_html(found.values) + in_html(found.reason))]
         if len(found.curve.x):
             parts.append(pn.pane.Bokeh(_drawn(found.curve), sizing_mode="stretch_width", margin=0))
         if found.values:
@@ -54,7 +54,7 @@ class Suggesting:
         self.shown.param.update(objects=parts, visible=True)
 
 
-def _told(values: Mapping[str, Any]) -> str:
+def _values_html(values: Mapping[str, Any]) -> str:
     numbers = [f"{name} = {value:g}" for name, value in values.items() if not isinstance(value, str)]
     return f"<b>{', '.join(numbers)}</b><br>" if numbers else ""
 

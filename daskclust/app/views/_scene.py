@@ -18,7 +18,7 @@ Choose = Callable[[Selection | None], None]
 
 
 class Scene(NamedTuple):
-    """What is to be seen."""
+    """What views show."""
 
     outcome: Outcome
     chosen: Chosen
@@ -44,15 +44,15 @@ class View:
     caption: Any = None  # words of what is seen, for the bar above it
 
     def setting(self) -> Hashable:
-        """Return what the view itself lets the user choose."""
+        """Return the view's own settings, such as its axes."""
         return None
 
     def follow(self, values: Mapping[str, Any]) -> None:
-        """Show parameters that were changed, before there are clusters of them."""
+        """Show changed parameters before their result is there."""
 
     def dress(self, look: Look) -> None:
-        """Draw what is no data in other colours."""
+        """Apply the colours of a look."""
 
     def prepare(self, scene: Scene, setting: Any) -> Show:
-        """Return what shows a scene, by what the user had chosen in the view itself."""
+        """Return the function that shows a scene with these settings."""
         raise NotImplementedError

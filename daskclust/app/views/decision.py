@@ -79,7 +79,7 @@ class DecisionPlot(View):
         return self.canvas.ranges, self.canvas.size
 
     def prepare(self, scene: Scene, setting: Frame) -> Show:
-        """Paint pixels by the side of the thresholds on which they are; points are counted when they change only."""
+        """Paint pixels by their side of the thresholds; points are counted only when they change."""
         decision, look = scene.outcome.ground, scene.look
         assert isinstance(decision, Decision)
         counts = self._count(decision, None, setting)

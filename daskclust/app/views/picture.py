@@ -27,7 +27,7 @@ Array = npt.NDArray[Any]
 
 
 class Picture(View):
-    """A picture that is drawn again as the user zooms in, down to single points; axes of a `linked` one follow."""
+    """Points in the present axes, drawn anew at each zoom; axes follow those of a `linked` picture."""
 
     title = "picture"
     where: Column = "left"
@@ -79,7 +79,7 @@ class Picture(View):
             self.canvas.zoom(now)  # type: ignore[arg-type]
 
     def zoom(self, outcome: Outcome, mask: npt.NDArray[np.bool_]) -> None:
-        """Let axes show some points, and a little around them."""
+        """Zoom to some points."""
         columns = raster.as_columns(outcome.columns, self.axes)
         x, y = (_around(each[mask], ends) for each, ends in zip(columns, self.canvas.whole, strict=True))
         self.canvas.zoom((x, y))
@@ -100,7 +100,7 @@ class Picture(View):
         return self.canvas.ranges, self.canvas.size
 
     def prepare(self, scene: Scene, setting: Frame) -> Show:
-        """Paint pixels, or take out the points within the axes if they are few."""
+        """Paint pixels, or draw markers where few points are within the axes."""
         outcome, mask, within, look = scene.outcome, scene.mask, scene.within, scene.look
         ranges, frame = setting
         key = ranges, within, outcome.n_hidden
@@ -155,14 +155,14 @@ class Picture(View):
 
 
 def _around(values: Array, whole: tuple[float, float]) -> tuple[float, float]:
-    """Return ends that hold values with some room, and no less than a part of the whole."""
+    """Return limits around values, no closer than 4% of the whole."""
     low, high = float(values.min()), float(values.max())
     half = max(0.8 * (high - low), 0.02 * (whole[1] - whole[0]))
     return (low + high) / 2 - half, (low + high) / 2 + half
 
 
 def _cells(values: Array, ends: tuple[float, float], size: int) -> tuple[tuple[float, float], int]:
-    """Return limits half way between whole numbers, and how many these are; or what was given."""
+    """Return limits half way between whole numbers and their count, or the arguments."""
     low, high = np.floor(ends[0] + 0.5) - 0.5, np.ceil(ends[1] - 0.5) + 0.5
     if values.dtype.kind in "iu" and high - low <= size:
         return (float(low), float(high)), int(high - low)
