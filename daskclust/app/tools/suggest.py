@@ -93,9 +93,7 @@ def length(X: Array, k: int, box: Array | None = None) -> tuple[float | None, st
     curve = Curve(share, found, at if is_knee else None, words)
     if not is_knee:
         return None, f"Distances to neighbour {k} have no knee: the density is nearly the same everywhere", curve
-    reason = (
-        f"{at[0]:.0f}% of points have {k - 1} neighbours within {at[1]:.3g}; distances rise steeply beyond"
-    )
+    reason = f"{at[0]:.0f}% of points have {k - 1} neighbours within {at[1]:.3g}; distances rise steeply beyond"
     return at[1], reason, curve
 
 
@@ -266,9 +264,7 @@ def _events(outcome: Outcome, ds: xr.Dataset, values: Values) -> Suggestion:
     if smooth[valley] * _LEAST_GAP > min(smooth[first], smooth[last]):
         return Suggestion({}, "The valley between two peaks of the times is too shallow to cut there.", curve)
     at = rounded(float(middle[valley]), 2)
-    reason = (
-        f"Touching hits follow within {middle[first]:.2g} ns in one particle, after {middle[last]:.2g} by chance"
-    )
+    reason = f"Touching hits follow within {middle[first]:.2g} ns in one particle, after {middle[last]:.2g} by chance"
     return Suggestion(
         {"dt_max": at}, f"{reason}; {at:g} ns is the valley.", curve._replace(at=(at, float(smooth[valley])))
     )
