@@ -19,6 +19,7 @@ import pytest
 from cases import lanes
 from hypothesis import HealthCheck, settings
 
+from daskclust import datasets
 from daskclust.core.device import kernels as jit
 
 OTHER_PROGRAMS = Path(__file__).parent / "data"
@@ -120,6 +121,33 @@ def browser() -> Iterator[Any]:
         if os.environ.get("CI") == "true":
             pytest.fail(str(error))
         pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def hits_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a file of 3000 hits of a calorimeter."""
+    from cases.explorer import written
+
+    ds = datasets.calorimeter(3, 1000, size=120.0, rng=0).drop_vars("truth")
+    return written("clue", ds, tmp_path_factory.mktemp("explorer"))
+
+
+@pytest.fixture(scope="session")
+def explorer_address(hits_file: Path) -> Iterator[str]:
+    """Return where ``daskclust explore`` serves these hits."""
+    from app.page import serving
+
+    with serving(hits_file) as found:
+        yield found
+
+
+@pytest.fixture
+def page(browser: Any, explorer_address: str) -> Iterator[Any]:
+    """Return the explorer's page of these hits, just opened."""
+    from app.page import opened
+
+    with opened(browser, explorer_address) as tab:
+        yield tab
 
 
 @pytest.fixture

@@ -11,8 +11,7 @@ from daskclust.app.live import Live
 from daskclust.app.look import DARK, LIGHT, LOOKS, Look
 from daskclust.app.page.address import Address, written
 from daskclust.app.page.design import forget_sheets, styled
-from daskclust.app.selection import ChosenBox, Lasso, Selection
-from daskclust.app.slices import Slice
+from daskclust.app.selection import ChosenBox, Lasso, Range, Selection
 from daskclust.app.state import State
 from daskclust.app.systems import SYSTEMS, Decision, Hierarchy
 from daskclust.app.tools.comparing import Changes, Kept, KeptPicture
@@ -43,7 +42,6 @@ class Explorer(Live):
     """The explorer of a data set: sliders on the left, pictures, table and histograms beside them."""
 
     def __init__(self, state: State) -> None:
-        self._kept: Kept | None = None  # an outcome that the present one is compared with
         super().__init__(state)
         self._keys = Keys()  # type: ignore[no-untyped-call]
         self._address = Address(pn.state.location if _is_served() else None)
@@ -53,7 +51,7 @@ class Explorer(Live):
         self._ignored = pn.pane.Alert("", alert_type="warning", visible=False, width=_SIDE - 20)
         self.tools = pn.Column(margin=0)  # in the side bar, below the parameters
         how: dict[str, Any] = {"scroll": "y-auto", "css_classes": ["explorer-side"], "stylesheets": [_SIDE_STYLE]}
-        self._side = pn.Column(width=_SIDE, sizing_mode="stretch_height", margin=0, **how)
+        self.side = pn.Column(width=_SIDE, sizing_mode="stretch_height", margin=0, **how)
         paper = button("Light or dark", self._on_paper, width=110, margin=(2, 6))
         clear = button("Clear selection", lambda: self.choose(None), width=100, margin=(2, 0))
         head = pn.Row(self.head, clear, paper, sizing_mode="stretch_width", margin=0)
@@ -61,7 +59,7 @@ class Explorer(Live):
             head, self.work, self.board, sizing_mode="stretch_both", margin=0, css_classes=["explorer-main"]
         )
         main.styles = {"position": "relative"}
-        self._panel = pn.Row(self._side, main, sizing_mode="stretch_width", height=720, margin=0)
+        self._panel = pn.Row(self.side, main, sizing_mode="stretch_width", height=720, margin=0)
         styled([self._panel])
         self._panel.styles = LIGHT.variables
         self._address.set(state)  # there is something to show from the beginning
@@ -71,14 +69,14 @@ class Explorer(Live):
             self._follow_browser()
             pn.state.on_session_destroyed(lambda _: self.close())
         elif pn.config.theme == "dark":
-            self._dress(DARK)
+            self._use_look(DARK)
 
     def __panel__(self) -> Any:
         return self._panel
 
     # ---------------------------------------------------------------------------------------------------------- layout
     def _open(self) -> None:
-        """Show what the address keeps, and tell of what it has that cannot be."""
+        """Show the view that the address names, and report the parts of it that are not understood."""
         address, state = self._address, self.state
         self._system, axes = state.system.name, state.system.axes
         names = [name for name in state.present.columns if name not in _NO_AXES]
@@ -89,15 +87,15 @@ class Explorer(Live):
                 address.faults.append(str(error))
         self._build((address.take("x", names) or axes[0], address.take("y", names) or axes[1]))
         self.board.arrange(address.arrangement())
-        self._keep()
+        self._update_address()
         if address.faults:
             words = "; ".join(address.faults)
             self._ignored.param.update(object=in_html(f"Ignored in the address: {words}."), visible=True)
         if state.present.request != state.request():  # what takes long
-            pn.state.onload(self._ask)
+            pn.state.onload(self._request_update)
 
-    def _keep(self) -> None:
-        """Let the address keep what is seen."""
+    def _update_address(self) -> None:
+        """Write the present view to the page's address."""
         state, seen = self.state, self.state.present.request
         known = {"system": seen.system.name, **seen.values, "x": self._axes[0], "y": self._axes[1]}
         if state.slices is not None:
@@ -115,31 +113,31 @@ class Explorer(Live):
         controls = [each.panel for each in self.controls.values()]
         self.draw(axes)
         keep = button("Keep as A", lambda: self.compare(Kept(self.state.present)), width=102, margin=(3, 4))
-        suggesting, self.exporting = Suggesting(state, self._set, self._later, keep), Exporting(state, self._seen)
+        suggesting, self.exporting = Suggesting(state, self.set_values, self._later, keep), Exporting(state, self.seen)
         whole = [] if state.part is None else [Clustering(state, state.part, self._later).panel]
         self.tools.objects = [suggesting.panel, *whole, self.exporting.panel]
         parts = [self._ignored, *self._choices(axes), *controls, self.note, self.tools]
-        self._side.objects = styled([*parts, self.board.tools, self._keys])
+        self.side.objects = styled([*parts, self.board.tools, self._keys])
 
     def draw(self, axes: tuple[str, str]) -> None:
-        """Make views, and lay them out with what they show: a page that is still taking them in cannot take changes."""
+        """Make views, and lay them out with their content: a page that is still loading them takes no changes."""
         state, look = self.state, self._look
         self._axes = axes
-        picture = Picture(state, axes, self._on_picture, self._ask)
+        picture = Picture(state, axes, self.choose_drawn, self._request_update)
         self._pictures: list[View] = [picture]
         if kind := _OF_GROUND.get(type(state.present.ground)):
-            self._pictures.append(kind(state, self.choose, self._ask, self._on_drag))
+            self._pictures.append(kind(state, self.choose, self._request_update, self._on_drag))
         if second := state.system.side_axes:
-            self._pictures.append(Picture(state, second, self._on_picture, self._ask, is_second=True))
+            self._pictures.append(Picture(state, second, self.choose_drawn, self._request_update, is_second=True))
         others: list[View]
         if self._kept is None:
             columns = ["size", *[each for each in ("energy", "mass", "tot", "rms") if each in state.present.table][:1]]
             others = [Histogram(state, column, self.choose) for column in columns]
         else:  # what is compared has the room of histograms
-            self._pictures.append(KeptPicture(self._kept, state, picture, self._on_picture, self._ask))
+            self._pictures.append(KeptPicture(self._kept, state, picture, self.choose_drawn, self._request_update))
             others = [Changes(self._kept, self.choose, lambda: self.compare(None))]
         self.views = [picture, TableView(self._on_rows), *self._pictures[1:], *others]
-        self._shown, self._took = {}, ""
+        self._shown, self._took, self._drawn_kept = {}, "", self._kept
         self._follow_slice()
         scene = self._scene()
         for view in self.views:
@@ -148,10 +146,10 @@ class Explorer(Live):
             view.prepare(scene, setting)()
             self._shown[view] = self._key(view, scene, setting)
         self.board.replace(self.views)
-        self._say(kind="now rest")
+        self._write_header(kind="now rest")
 
     def _choices(self, axes: tuple[str, str]) -> list[Any]:
-        """Return what chooses the system, the axes and the layer."""
+        """Return the widgets that choose the system, the axes and the slice."""
         state = self.state
         titles = {SYSTEMS[name].title: name for name in state.names}
         self.chooser = _choice("system", self.show_system, options=titles, value=state.system.name, **BESIDE)
@@ -164,27 +162,27 @@ class Explorer(Live):
         y = _choice("up", draw, options=names, value=axes[1], width=_HALF, margin=(0, 10))
         widgets = [self.chooser, pn.Row(x, y, margin=0)]
         if state.slices is not None:
-            self.player = Player(state.slices, self._slice, self.show_slice, lambda: self.latest.is_busy, _SIDE - 20)
+            self.player = Player(state.slices, self._slice, self.show_slice)
             widgets.append(self.player.panel)
         return widgets
 
     # ----------------------------------------------------------------------------------------------------------- looks
-    def _dress(self, look: Look) -> None:
-        """Draw everything in other colours, if they are others."""
+    def _use_look(self, look: Look) -> None:
+        """Draw the page in light or dark colours."""
         if look is self._look:
             return
         self._look = look
         self._panel.styles = self._panel.styles | look.variables
         for view in self.views:
             view.dress(look)
-        self._ask()
+        self._request_update()
 
     def _follow_browser(self) -> None:
-        """Be light or dark as the browser is: it tells when it has loaded the page, and when its user wants another."""
+        """Be light or dark as the browser prefers, when the page has loaded and when that changes."""
         info: Any = pn.state.browser_info
 
         def follow(*_: Any) -> None:
-            self._dress(self._chosen_look or (DARK if info.dark_mode else LIGHT))
+            self._use_look(self._chosen_look or (DARK if info.dark_mode else LIGHT))
 
         def begin() -> None:  # a page that is not loaded takes no styles
             follow()
@@ -197,21 +195,22 @@ class Explorer(Live):
     def change(self, name: str, value: Any) -> None:
         """Change a parameter, and those that follow from it."""
         state = self.state
-        self._set(state.system.implied(state.values, name, value))
+        self.set_values(state.system.implied(state.values, name, value))
 
     def _on_drag(self, name: str, value: float) -> None:
-        """Take the threshold of a line that was dragged, and what makes it one."""
+        """Set the threshold of a line that was dragged, and the choice that makes it effective."""
         parameter = self.controls[name].parameter
-        self._set({name: parameter.short(value)} | (dict([parameter.when]) if parameter.when else {}))
+        self.set_values({name: parameter.short(value)} | (dict([parameter.when]) if parameter.when else {}))
 
-    def _set(self, values: dict[str, Any]) -> None:
+    def set_values(self, values: dict[str, Any]) -> None:
+        """Set values of parameters, or show why they are refused."""
         try:
             self.state.set(**values)
         except ValueError as error:
-            self._fail(error)
+            self._show_error(error)
             self._is_refused = True
             return
-        self._calm()
+        self._clear_error()
         if self.state.system.hides in values:
             self._picked = None, self.state.present
         known = self.state.values
@@ -219,46 +218,39 @@ class Explorer(Live):
             control.follow(known, values)
         for view in self.views:
             view.follow(known)
-        self._ask()
+        self._request_update()
 
     def show_system(self, name: str) -> None:
         """Show the clusters of another system."""
         if name != self._system:
             self._system = name
-            self._calm()
-            self._ask()
+            self._clear_error()
+            self._request_update()
 
-    def show_slice(self, part: Slice | None) -> None:
+    def show_slice(self, part: Range | None) -> None:
         """Show one slice, or all of them."""
         self._slice = part
         self._follow_slice()
-        self._ask()
+        self._request_update()
 
     def _follow_slice(self) -> None:
         for view in self._pictures:
             if isinstance(view, Picture):
-                view.look(self.state.present, self._slice)
+                view.show_times(self.state.present, self.within)
 
-    def _on_picture(self, selection: Selection | None) -> None:
-        """Choose what is drawn around, of the slice that is seen."""
-        slices = self.state.slices
-        if slices is not None and self._slice is not None and isinstance(selection, ChosenBox | Lasso):
-            selection = replace(selection, within=slices.range(self._slice, self.state.present.columns))
-        self.choose(selection)
+    def choose_drawn(self, selection: Selection | None) -> None:
+        """Choose the points within a box or a lasso, of the slice that is shown."""
+        self.choose(replace(selection, within=self.within) if isinstance(selection, ChosenBox | Lasso) else selection)
 
     def _on_rows(self, selection: Selection | None) -> None:
-        """Choose the clusters of rows, and let pictures show them."""
+        """Choose the clusters of rows, and zoom pictures to them."""
         self.choose(selection)
         if selection is None:
             return
-        outcome, slices = self.state.present, self.state.slices
+        outcome = self.state.present
         mask = selection.mask(outcome.columns)
-        if (
-            slices is not None
-            and self._slice is not None
-            and not (mask & slices.inside(self._slice, outcome.columns)).any()
-        ):
-            self.player.go_to(float(outcome.columns[slices.column][mask].min()))
+        if self._slice is not None and not (mask & self._slice.mask(outcome.columns)).any():
+            self.player.go_to(float(outcome.columns[self._slice.name][mask].min()))
         for view in self._pictures:
             if isinstance(view, Picture):
                 view.zoom(outcome, mask)
@@ -266,27 +258,27 @@ class Explorer(Live):
     def choose(self, selection: Selection | None) -> None:
         """Choose points, or none."""
         self._picked = selection, self.state.present
-        self._ask()
+        self._request_update()
 
     def _on_paper(self) -> None:
         self._chosen_look = LIGHT if self._look is DARK else DARK
-        self._dress(self._chosen_look)
+        self._use_look(self._chosen_look)
 
     def compare(self, kept: Kept | None) -> None:
-        """Compare what is clustered from now on with what was kept, or no longer."""
+        """Compare further clusterings with one that was kept, or no longer."""
         self._kept = kept
         forget_sheets(pn.state)
-        self.draw(self._seen().axes)
+        self._request_update()
 
-    def _seen(self) -> Seen:
+    def seen(self) -> Seen:
         """Return what figures show: the axes as they are now."""
         of_plot = {each.title: each.setting()[0] for each in self._pictures if isinstance(each, DecisionPlot)}
         picture = next(each for each in self._pictures if isinstance(each, Picture))
-        return Seen(picture.axes, {"picture": picture.setting()[0], **of_plot}, self._slice)
+        return Seen(picture.axes, {"picture": picture.setting()[0], **of_plot}, self.within)
 
 
 def _choice(words: str, chosen: Any, **options: Any) -> Any:
-    """Return a widget that tells what is chosen."""
+    """Return a selector that calls a function with the new value."""
     widget = pn.widgets.Select(label=words, **options)
     widget.param.watch(lambda event: chosen(event.new), "value")
     return widget

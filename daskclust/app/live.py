@@ -1,7 +1,7 @@
-"""A page whose views follow its state: what is wanted is computed, and then shown all at once.
+"""A page whose views follow its state: the newest request is computed, then all views change at once.
 
-Work that takes seconds runs in a process that can be ended, work that takes minutes only where the user agrees. What is
-seen of it stands above the pictures: how long it has taken, and what ends it.
+Work of seconds runs in a process that can be ended, work of minutes only after the user agrees. A box above the
+pictures shows how long it has taken, with the buttons.
 """
 
 from __future__ import annotations
@@ -20,19 +20,21 @@ from panel.viewable import Viewer
 
 from daskclust.app.look import LIGHT
 from daskclust.app.page.board import Board
-from daskclust.app.selection import Selection
+from daskclust.app.selection import Range, Selection
 from daskclust.app.state import Outcome, Request, State, prepared_system
 from daskclust.app.systems import SYSTEMS, ExplorerSystem, Workload
+from daskclust.app.tools.comparing import Kept
+from daskclust.app.tools.export import Seen
 from daskclust.app.views._scene import Scene, View
 from daskclust.app.widgets import button
 from daskclust.app.worker import LONG, Later, Latest, Show, Worker, later_in
 from daskclust.core.data.quote import in_html
 from daskclust.core.device.machine_code.compiling import Clock, Compiling, listening
 
-MINUTES = 20.0  # seconds; of which more is expected is not begun without a question
+MINUTES = 20.0  # seconds; longer work needs the user's consent
 _PATIENCE = 0.2  # seconds until a process begins: a slider that is dragged asks for something else by then
-_SEEN = 1.0  # seconds; what takes less is not told
-_TICK = 0.3  # seconds from one look at work to the next
+_SEEN = 1.0  # seconds; shorter work has no progress bar
+_TICK = 0.3  # seconds between updates of the progress bar
 _MANY = 100_000  # points
 Picked = tuple[Selection | None, Outcome]
 
@@ -44,16 +46,16 @@ _BOX = {
 
 
 class LongJob(NamedTuple):
-    """What is to be done, and what is said of it."""
+    """Work of seconds or more: a clustering, or the system that is to be prepared."""
 
     request: Request | str
     work: Workload
     words: str
-    back: str  # where the user can go back to
+    back: str  # label of the button that gives it up
 
 
 class Live(Viewer):
-    """Computes and shows what the user asks for; `Explorer` says what is on the page, and what the user does there."""
+    """Computes and shows what the user requests; `Explorer` lays out the page, and handles what the user does."""
 
     _panel: Any  # the page
     chooser: Any  # of the system
@@ -63,15 +65,17 @@ class Live(Viewer):
         super().__init__()  # type: ignore[no-untyped-call]
         self.state = state
         self._system = state.system.name
-        self._slice = None if state.slices is None else state.slices.first
+        self._slice = None if state.slices is None else state.slices.first  # the one that is shown
         self._clock, self._took = Clock(), ""
         self.views: list[View] = []
         self._pictures: list[View] = []
         self._shown: dict[View, Hashable] = {}
         self._later = later_in(pn.state.curdoc)
-        self.latest = Latest(self._begin, self._fail, self._rest, self._later)
-        self.job: LongJob | None = None  # that is under way, or of which the user is asked
+        self.latest = Latest(self._begin, self._show_error, self._finish, self._later)
+        self.job: LongJob | None = None  # that is running, or waits for the user's consent
         self._began: float | None = None  # when it began
+        self._kept: Kept | None = None  # an outcome that the present one is compared with
+        self._drawn_kept: Kept | None = None  # the one that views were made for
         self.worker = Worker(state.ds)
         weakref.finalize(self, self.worker.stop)
         self._picked: Picked | None = None  # what is to be chosen, and of which clusters
@@ -81,72 +85,92 @@ class Live(Viewer):
         self.note = pn.pane.Alert("", alert_type="warning", visible=False, sizing_mode="stretch_width")
         self._words = pn.pane.HTML("", margin=(0, 4), align="center")
         how: dict[str, Any] = {"height": 28, "margin": (0, 2), "align": "center"}
-        self.run_anyway = button("Run anyway", self._allow, **how)
-        self.cancel = button("Cancel", self._back, **how)
+        self.run_anyway = button("Run anyway", self._run_anyway, **how)
+        self.cancel = button("Cancel", self._cancel_job, **how)
         self.work = pn.Row(self._words, self.run_anyway, self.cancel, visible=False, styles=_BOX, margin=0)
-        self.board = Board(self._keep)
+        self.board = Board(self._update_address)
 
     def _build(self) -> None:
         """Lay out widgets and views of the present system."""
         raise NotImplementedError
 
-    def _keep(self) -> None:
-        """Let the address keep what is seen."""
+    def draw(self, axes: tuple[str, str]) -> None:
+        """Make views of the present system."""
         raise NotImplementedError
 
-    def _set(self, values: dict[str, Any]) -> None:
-        """Want other values of parameters."""
+    def seen(self) -> Seen:
+        """Return what figures show: the axes as they are now."""
         raise NotImplementedError
 
-    def _ask(self) -> None:
-        """Let what is wanted now be done: at once, or in a process where it takes long."""
+    def _update_address(self) -> None:
+        """Write the present view to the page's address."""
+        raise NotImplementedError
+
+    def set_values(self, values: dict[str, Any]) -> None:
+        """Set values of parameters."""
+        raise NotImplementedError
+
+    def _request_update(self) -> None:
+        """Compute and show the present request: at once, or in a process where it takes long."""
         self._clock = Clock()
-        if self.job is not None and self.job.request != self._wanted():
-            self._stop()
+        if self.job is not None and self.job.request != self._requested():
+            self._stop_job()
         self.latest.ask()
 
-    def _wanted(self) -> Request | str:
-        """Return what is to be computed, or the system that must be prepared for that."""
+    def _requested(self) -> Request | str:
+        """Return the request, or the name of the system that must be prepared first."""
         return self.state.request(self._system) if self.state.knows(self._system) else self._system
 
     def _begin(self) -> Iterator[Show]:
         self._has_failed = False
-        self._say("working …")
+        self._write_header("working …")
         self._since = time.monotonic()
-        self._wait()
+        self._schedule_tick()
         settings = {view: view.setting() for view in self.views}
-        return self._telling(self._steps(self._wanted(), self._scene(), self._picked, settings))
+        return self._listening(self._steps(self._requested(), self._scene(), self._picked, self._kept, settings))
 
-    def _telling(self, steps: Iterator[Show]) -> Iterator[Show]:
-        """Do steps, and tell of kernels that are compiled meanwhile."""
-        with listening(self._tell):
+    def _listening(self, steps: Iterator[Show]) -> Iterator[Show]:
+        """Run steps, and report the kernels that are compiled meanwhile."""
+        with listening(self._report_compiling):
             yield from steps
 
-    def _tell(self, told: Compiling) -> None:
-        say = functools.partial(self._say, f"{told} …" if told.is_busy else "working …")
-        say() if self._later is None else self._later(say)
+    def _report_compiling(self, state: Compiling) -> None:
+        write = functools.partial(self._write_header, f"{state} …" if state.is_busy else "working …")
+        write() if self._later is None else self._later(write)
 
     def _scene(self) -> Scene:
-        return Scene(self.state.present, self.state.chosen, self._slice, self._look)
+        return Scene(self.state.present, self.state.chosen, self.within, self._look)
+
+    @property
+    def within(self) -> tuple[Range, ...]:
+        """The slice that is shown; nothing where all are."""
+        return () if self._slice is None else (self._slice,)
 
     def _steps(
-        self, request: Request | str, scene: Scene, picked: Picked | None, settings: dict[View, Any]
+        self,
+        request: Request | str,
+        scene: Scene,
+        picked: Picked | None,
+        kept: Kept | None,
+        settings: dict[View, Any],
     ) -> Iterator[Show]:
-        """Compute what is wanted, if that is not long, and yield what shows all of it."""
+        """Compute a request, if that is not long, and yield the function that shows it."""
         if isinstance(request, str) and SYSTEMS[request].seconds_to_begin(self.state.ds) <= LONG:
             self.state.prepare(request)
             request = self.state.request(request)
         if request != scene.outcome.request:
-            job = self._job(request, scene.outcome.request)
+            job = self._job_of(request, scene.outcome.request)
             if isinstance(request, str) or job.work.seconds > (LONG if self._later else MINUTES):
-                yield functools.partial(self._want, job)
+                yield functools.partial(self._propose_job, job)
             else:
                 scene = scene._replace(outcome=request.outcome())
         if picked is not None:
             scene = scene._replace(chosen=self.state.choice(*picked))
-        if scene.outcome.request.system is not self._built:
+        if scene.outcome.request.system is not self._built or kept is not self._drawn_kept:
             scene.outcome.table  # noqa: B018 (made here, not in the thread of the widgets)
-            yield functools.partial(self._enter, scene)
+            if kept is not None:
+                kept.against(scene.outcome)  # likewise
+            yield functools.partial(self._show_anew, scene, picked)
             return
         keys = {view: self._key(view, scene, settings[view]) for view in self.views}
         changed = [view for view in self.views if self._shown.get(view) != keys[view]]
@@ -158,7 +182,7 @@ class Live(Viewer):
         shows = {view: pictures.get(view) or view.prepare(scene, settings[view]) for view in changed}
         yield functools.partial(self._show, scene, picked, shows, keys)
 
-    def _job(self, request: Request | str, before: Request) -> LongJob:
+    def _job_of(self, request: Request | str, before: Request) -> LongJob:
         """Return how to do what is wanted in another process."""
         if isinstance(request, str):
             kind = SYSTEMS[request]
@@ -172,15 +196,19 @@ class Live(Viewer):
         return LongJob(request, work, words, back)
 
     def _key(self, view: View, scene: Scene, setting: Hashable) -> Hashable:
-        """Return what tells whether a view must be shown anew."""
-        number = scene.slice if view in self._pictures else None
-        return scene.outcome, id(scene.chosen), number, scene.look, setting
+        """Return a key that changes when a view must be drawn anew."""
+        within = scene.within if view in self._pictures else ()
+        return scene.outcome, id(scene.chosen), within, scene.look, setting
 
-    def _enter(self, scene: Scene) -> None:
-        """Show another system."""
-        self.state.choose(scene.outcome.request.system.name)
-        self._adopt(scene, None)
-        self._build()
+    def _show_anew(self, scene: Scene, picked: Picked | None) -> None:
+        """Make the views of another system, or of another comparison."""
+        system = scene.outcome.request.system
+        self._adopt(scene, picked)
+        if system is not self._built:
+            self.state.choose(system.name)
+            self._build()
+        else:
+            self.draw(self.seen().axes)
 
     def _adopt(self, scene: Scene, picked: Picked | None) -> None:
         self.state.outcome, self.state.chosen = scene.outcome, scene.chosen
@@ -188,7 +216,7 @@ class Live(Viewer):
             self._picked = None
 
     def _show(self, scene: Scene, picked: Picked | None, shows: dict[View, Show], keys: dict[View, Hashable]) -> None:
-        """Show all views, and what is said of them, at once."""
+        """Show all views and the header at once."""
         is_new = scene.outcome is not self.state.outcome
         self._adopt(scene, picked)
         for view, show in shows.items():
@@ -196,70 +224,70 @@ class Live(Viewer):
             self._shown[view] = keys[view]
         if is_new or self.views[0] in shows:
             self._took = " · ".join(filter(None, (f"{1e3 * self._clock.seconds:.0f} ms", self._clock.aside)))
-        self._say("working …")
+        self._write_header("working …")
         pn.io.push_notebook(self._panel)  # nothing else tells a notebook of what is done to figures
 
-    def _fail(self, error: Exception) -> None:
-        """Tell of parameters that do not do; what was there stays."""
+    def _show_error(self, error: Exception) -> None:
+        """Show an error; the last valid result stays."""
         self._has_failed = True
         self.note.param.update(object=in_html(str(error) or type(error).__name__), visible=True)
         self._system = self.chooser.value = self.state.system.name
 
-    def _calm(self) -> None:
-        """Take back what was told of values that are others now."""
+    def _clear_error(self) -> None:
+        """Hide the error of earlier values."""
         self._has_failed = self._is_refused = self.note.visible = False
 
     # ------------------------------------------------------------------------------------------------------- long work
-    def _want(self, job: LongJob) -> None:
-        """Do a job, or ask whether to, unless it is the one that is under way."""
+    def _propose_job(self, job: LongJob) -> None:
+        """Start a job, or ask for consent, unless it is running."""
         if self.job is not None and self.job.request == job.request:
             return
-        self._stop()
+        self._stop_job()
         self.job = job
         if job.work.seconds <= MINUTES:
-            self._start()
+            self._start_job()
             return
         reason = f" ({job.work.words})" if job.work.words else ""
         self._show_work(f"{in_html(job.words)} needs {duration(job.work.seconds)}{in_html(reason)}", job.back)
 
-    def _allow(self) -> None:
-        self._start()
-        self._ask()
+    def _run_anyway(self) -> None:
+        self._start_job()
+        self._request_update()
 
-    def _start(self) -> None:
+    def _start_job(self) -> None:
         job = self.job
         assert job is not None
         self._began, self.work.visible = time.monotonic(), False
         if self._later is None:  # there is nothing to wait in
-            self._end(job, self._taken, prepared_system(self.state.ds, job.request))
+            self._end_job(job, self._use_result, prepared_system(self.state.ds, job.request))
         else:
-            threading.Thread(target=self._compute, args=(job, self._later), daemon=True).start()
+            threading.Thread(target=self._run_job, args=(job, self._later), daemon=True).start()
 
-    def _compute(self, job: LongJob, later: Later) -> None:
+    def _run_job(self, job: LongJob, later: Later) -> None:
         time.sleep(_PATIENCE)
         if self.job is not job:
             return
         try:
-            system = self.worker.call(prepared_system, job.request, compiles=self._tell)
-            end = functools.partial(self._end, job, self._taken, system)
+            system = self.worker.call(prepared_system, job.request, compiles=self._report_compiling)
+            end = functools.partial(self._end_job, job, self._use_result, system)
         except Exception as error:
-            end = functools.partial(self._end, job, self._fail, error)
+            end = functools.partial(self._end_job, job, self._show_error, error)
         if self.job is job:  # it was not stopped
             later(end)
 
-    def _end(self, job: LongJob, then: Callable[[Any], None], result: Any) -> None:
-        """Go on with the result of a job, or with its error."""
+    def _end_job(self, job: LongJob, then: Callable[[Any], None], result: Any) -> None:
+        """Pass on the result of a job, or its error."""
         if self.job is job:
             self.job = self._began = None
             then(result)
 
-    def _taken(self, system: ExplorerSystem) -> None:
-        """Take over what the process has computed."""
+    def _use_result(self, system: ExplorerSystem) -> None:
+        """Take over the results of the process."""
         self.state.take(system)
-        self._ask()
+        self._request_update()
 
-    def _stop(self) -> None:
-        """End the job, if there is one, and with it what it computes."""
+    def _stop_job(self) -> None:
+        """End the job, if there is one, and its process."""
         is_running = self._began is not None
         self.job = self._began = None
         self.work.visible = False
@@ -268,16 +296,16 @@ class Live(Viewer):
 
     def close(self) -> None:
         """End the job and the process: nobody sees the page any more."""
-        self._stop()
+        self._stop_job()
         self.worker.stop()
 
-    def _back(self) -> None:
-        """Want again what is shown: a job is ended, numbers and lines are as they were."""
-        self._stop()
+    def _cancel_job(self) -> None:
+        """End the job, and put parameters back to those of the result that is shown."""
+        self._stop_job()
         request = self.state.present.request
-        self._calm()
+        self._clear_error()
         self._system = self.chooser.value = request.system.name
-        self._set(dict(request.values))
+        self.set_values(dict(request.values))
 
     def _show_work(self, words: str, back: str, *, asks: bool = True) -> None:
         self._words.object = f"<span role='status' style='white-space:nowrap'>{words}</span>"
@@ -285,8 +313,8 @@ class Live(Viewer):
         self.work.visible = True
 
     # --------------------------------------------------------------------------------------------------------- waiting
-    def _wait(self) -> None:
-        """Look again in a moment, and tell then of what is still under way."""
+    def _schedule_tick(self) -> None:
+        """Update the progress bar in a moment."""
         if self._later is not None and not self._is_ticking:
             self._is_ticking = True
             timer = threading.Timer(_TICK, self._later, (self._tick,))
@@ -298,12 +326,12 @@ class Live(Viewer):
         if self.latest.is_busy or self._began is not None:
             seconds = time.monotonic() - (self._since if self._began is None else self._began)
             if seconds > _TICK:
-                self._dim(is_former=True)
-                self._tell_seconds(seconds)
-            self._wait()
+                self._mark_outdated(is_former=True)
+                self._show_progress(seconds)
+            self._schedule_tick()
 
-    def _tell_seconds(self, seconds: float) -> None:
-        """Tell how long the present work has taken, and let it be cancelled, if that is worth telling."""
+    def _show_progress(self, seconds: float) -> None:
+        """Show how long the work has taken, and *Cancel*, once it takes more than a second."""
         if seconds < _SEEN or (self.job is not None and self._began is None):
             return
         of = ends = ""
@@ -313,24 +341,24 @@ class Live(Viewer):
             ends = f" max='{max(whole, seconds):.1f}' value='{seconds:.1f}'"
         self._show_work(f"<progress style='width:9em'{ends}></progress> {seconds:.0f} s{of}", "Cancel", asks=False)
 
-    def _dim(self, *, is_former: bool) -> None:
-        """Let pictures be seen to be of former values."""
+    def _mark_outdated(self, *, is_former: bool) -> None:
+        """Draw views pale while they show former values."""
         self.board.__panel__().css_classes = ["former"] if is_former else []
 
-    def _rest(self) -> None:
+    def _finish(self) -> None:
         if not self._has_failed and not self._is_refused:
             self.note.visible = False
         if self._began is not None:
-            self._say("working …")
-            self._wait()
+            self._write_header("working …")
+            self._schedule_tick()
             return
-        self._keep()
+        self._update_address()
         self.work.visible = self.job is not None
-        self._dim(is_former=self.job is not None)
-        self._say(kind="now rest")
+        self._mark_outdated(is_former=self.job is not None)
+        self._write_header(kind="now rest")
 
-    def _say(self, now: str = "", kind: str = "now") -> None:
-        """Tell how many clusters there are, and whether others are under way, or how long the last picture took."""
+    def _write_header(self, now: str = "", kind: str = "now") -> None:
+        """Write the numbers of clusters and points, and the state: working, or how long the last picture took."""
         outcome = self.state.present
         n = len(outcome.label) - outcome.n_hidden
         words = [f"{outcome.n_clusters:,} clusters", f"{n:,} points", f"{outcome.n_noise / max(n, 1):.1%} noise"]
@@ -341,9 +369,9 @@ class Live(Viewer):
         if self.state.mask is not None:
             words.insert(0, f"{int(np.count_nonzero(self.state.mask)):,} points chosen")
         now = now or self._took
-        look, told = self._look, in_html(" · ".join(words))
+        look, counts = self._look, in_html(" · ".join(words))
         self.head.object = (
-            f"<h1><b>{outcome.request.system.title}</b></h1><span class='counts {look.name}'>{told}</span> &ensp;"
+            f"<h1><b>{outcome.request.system.title}</b></h1><span class='counts {look.name}'>{counts}</span> &ensp;"
             f"<span class='{kind}' role='status'>{in_html(now)}</span>"
         )
 

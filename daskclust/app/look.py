@@ -10,7 +10,7 @@ _ALL = 0.5  # opacity of bars of all clusters, below those of clusters with chos
 
 
 class Look(NamedTuple):
-    """What the page is drawn with."""
+    """Colours of the page."""
 
     name: str
     ground: str  # behind panels

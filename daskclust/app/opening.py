@@ -121,7 +121,7 @@ def _bytes(path: Path) -> int:
 # --------------------------------------------------------------------------------------------------- larger than memory
 @dataclass(frozen=True, eq=False)
 class OpenedPart:
-    """What a part is of: the whole, lazily, limits of variables within which its points are, and the whole's limits."""
+    """A part of a lazy data set: limits of variables that its points are within, and limits of the whole."""
 
     whole: xr.Dataset
     inside: Limits
@@ -132,10 +132,10 @@ class OpenedPart:
     def words(self) -> str:
         """What is seen, and of how many points."""
         pairs = ((name, self.inside[name], self.among[name]) for name in self.inside)
-        told = [
+        ranges = [
             f"{name} {low:.4g}..{high:.4g} of {least:.4g}..{most:.4g}" for name, (low, high), (least, most) in pairs
         ]
-        return f"a part: {', '.join(told)}; {self.points:,} of {self.of:,} points"
+        return f"a part: {', '.join(ranges)}; {self.points:,} of {self.of:,} points"
 
     @property
     def of(self) -> int:
@@ -158,7 +158,7 @@ def is_large(size: int) -> bool:
 
 
 def part_of(ds: xr.Dataset) -> tuple[xr.Dataset, OpenedPart | None]:
-    """Return what is explored of a data set: itself, or in memory a part of one that is lazy and larger than memory.
+    """Return a data set itself, or, of one larger than memory, a part in memory.
 
     One pass over the variables by which the part is limited, and one over the chunks that have points of it.
     """

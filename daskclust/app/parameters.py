@@ -27,7 +27,7 @@ class Parameter:
     when: tuple[str, Any] | None = None  # the choice, and its value, for which it has a meaning
 
     def checked(self, value: Any) -> Any:
-        """Return a value as the system takes it."""
+        """Return a valid value, or raise."""
         if self.scale == "choice":
             if value not in self.choices:
                 raise ValueError(f"{self.name} must be one of {', '.join(map(repr, self.choices))}, got {value!r}")
@@ -41,7 +41,7 @@ class Parameter:
         return round(number) if self.scale == "whole" else number
 
     def digit(self, value: float) -> float:
-        """Return the power of ten of the last digit that a step of the slider tells at a value."""
+        """Return the power of ten of the last digit that a step of the slider changes at a value."""
         if self.scale == "whole":
             return 1.0
         is_log = self.scale == "log" and self.low > 0
@@ -49,7 +49,7 @@ class Parameter:
         return 10.0 ** math.floor(math.log10(step / STEPS)) if step else 1.0
 
     def short(self, value: float) -> Any:
-        """Return a value without the digits that no step of the slider tells."""
+        """Return a value rounded to the digits that a step of the slider changes."""
         number = round(value, -round(math.log10(self.digit(value))))
         return int(number) if self.scale == "whole" else number
 
@@ -64,5 +64,5 @@ def complete(parameters: tuple[Parameter, ...], given: Mapping[str, Any]) -> dic
 
 
 def rounded(value: float, digits: int = 3) -> float:
-    """Return a number with few digits, for defaults and ends of ranges that are read."""
+    """Return a number rounded to significant digits."""
     return float(f"{value:.{digits}g}")

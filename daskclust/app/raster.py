@@ -29,7 +29,7 @@ def kinds(label: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
 
 
 class RasterCells(NamedTuple):
-    """In which pixel of a picture each point is; it does not change with the clusters."""
+    """The pixel of each point; it does not depend on the clusters."""
 
     number: npt.NDArray[np.int64]
     """Of each point: that of its pixel among those that have points."""

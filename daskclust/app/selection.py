@@ -23,31 +23,38 @@ LINKAGE = "linkage"  # name of the column by which branches are chosen
 
 
 class Range(NamedTuple):
-    """Values of a column, ends included."""
+    """Values of a column from a lowest to a highest, which is one of them where it `has_end`."""
 
     name: str
     low: float
     high: float
+    has_end: bool = True
 
     def mask(self, columns: Columns) -> Mask:
-        return np.asarray((columns[self.name] >= self.low) & (columns[self.name] <= self.high))
+        column = columns[self.name]
+        return np.asarray((column >= self.low) & (column <= self.high if self.has_end else column < self.high))
 
     def words(self, columns: Expressions) -> str:
         """Return the mask as a Python expression."""
         column = columns[self.name]
-        return f"({column} >= {self.low!r}) & ({column} <= {self.high!r})"
+        return f"({column} >= {self.low!r}) & ({column} {'<=' if self.has_end else '<'} {self.high!r})"
+
+
+def mask_of(ranges: Sequence[Range], columns: Columns) -> Mask:
+    """Return which points are in all of some ranges, one or more."""
+    return np.asarray(np.logical_and.reduce([each.mask(columns) for each in ranges]))
 
 
 @dataclass(frozen=True)
 class _Drawn:
-    """What is drawn around points in a picture, and a range of another column in which they are, if any."""
+    """A shape drawn around points in a picture, and ranges of other columns."""
 
     axes: tuple[str, str]
-    within: Range | None = field(default=None, kw_only=True)
+    within: tuple[Range, ...] = field(default=(), kw_only=True)
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return self.axes if self.within is None else (*self.axes, self.within.name)
+        return (*self.axes, *(each.name for each in self.within))
 
 
 @dataclass(frozen=True)
@@ -64,11 +71,10 @@ class ChosenBox(_Drawn):
 
     @property
     def _ranges(self) -> list[Range]:
-        sides = [Range(name, *ends) for name, ends in zip(self.axes, (self.x, self.y), strict=True)]
-        return sides if self.within is None else [*sides, self.within]
+        return [Range(self.axes[0], *self.x), Range(self.axes[1], *self.y), *self.within]
 
     def mask(self, columns: Columns) -> Mask:
-        return np.asarray(np.logical_and.reduce([each.mask(columns) for each in self._ranges]))
+        return mask_of(self._ranges, columns)
 
     def lines(self, columns: Expressions) -> list[str]:
         x, y, *within = (each.words(columns) for each in self._ranges)
@@ -106,7 +112,7 @@ class Lasso(_Drawn):
             "from matplotlib.path import Path",
             f"corners = {[tuple(corner) for corner in self.corners]!r}",
             f"inside = Path(corners).contains_points(np.stack([{x}, {y}], axis=1))",
-            *([] if self.within is None else [f"inside &= {self.within.words(columns)}"]),
+            *(f"inside &= {each.words(columns)}" for each in self.within),
         ]
 
 

@@ -10,10 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.app.selection import Columns, Mask, Range
+from daskclust.app.selection import Range
 from daskclust.app.systems._base import is_timepix
-
-Slice = int | tuple[float, float]  # a layer, or when a window of time begins and ends
 
 _HITS = 2_000  # of a window of time at first
 _FEWEST = 20  # of the shortest window
@@ -25,7 +23,7 @@ class Layers:
 
     name = column = "layer"
     lengths: Mapping[str, float] = {"one layer": 1.0}
-    first: Slice | None = None
+    first: Range | None = None
 
     def __init__(self, layer: npt.NDArray[Any]) -> None:
         self._numbers = np.unique(layer)
@@ -34,42 +32,32 @@ class Layers:
         """Return the number of slices."""
         return len(self._numbers)
 
-    def at(self, position: int, length: float) -> Slice:
+    def at(self, position: int, length: float) -> Range:
         """Return the slice at a position, from 0."""
-        return int(self._numbers[position])
+        number = int(self._numbers[position])
+        return Range(self.column, number, number)
 
     def position(self, value: float, length: float) -> int:
         """Return where the slice is that holds a value of the column."""
         return int(np.searchsorted(self._numbers, value))
 
-    def inside(self, part: Slice, columns: Columns) -> Mask:
-        """Return which points are in a slice."""
-        return np.asarray(columns["layer"] == part)
-
-    def words(self, part: Slice) -> str:
-        """Return what a slice is called."""
-        return f"layer {part}"
-
-    def range(self, part: Slice, columns: Columns) -> Range:
-        """Return the values of the column in a slice."""
-        assert isinstance(part, int)
-        return Range("layer", part, part)
-
-    def place(self, part: Slice) -> tuple[int, float]:
+    def place(self, part: Range) -> tuple[int, float]:
         """Return the position and the length of a slice."""
-        assert isinstance(part, int)
-        return self.position(part, 1.0), 1.0
+        return self.position(part.low, 1.0), 1.0
 
-    def key(self, part: Slice) -> str:
-        """Return what the address of a page keeps of a slice."""
-        return str(part)
+    def words(self, part: Range) -> str:
+        """Return what a slice is called."""
+        return f"layer {part.low}"
 
-    def of_key(self, key: str) -> Slice:
-        """Return the slice of which this was kept."""
-        found = [int(each) for each in self._numbers if str(each) == key]
-        if not found:
+    def key(self, part: Range) -> str:
+        """Return the value of ``slice`` in the page's address."""
+        return str(part.low)
+
+    def of_key(self, key: str) -> Range:
+        """Return the slice that has a key."""
+        if key not in map(str, self._numbers):
             raise ValueError(f"slice must be a layer, got {key!r}")
-        return found[0]
+        return Range(self.column, int(key), int(key))
 
 
 class TimeWindows:
@@ -80,60 +68,49 @@ class TimeWindows:
     def __init__(self, toa: npt.NDArray[Any], unit: str) -> None:
         self._low, self._high = float(toa.min()), float(toa.max())
         span = self._high - self._low or 1.0
-        names = [name for name, size in _UNITS.items() if self._high >= size or size == 1.0]
-        self._unit, self._size = (names[0], _UNITS[names[0]]) if unit == "ns" else (unit, 1.0)
+        self._units = _UNITS if unit == "ns" else {unit: 1.0}
+        self._unit = self._unit_of(self._high)
         shortest = span * min(_FEWEST / len(toa), 1.0)
         powers = range(math.floor(math.log10(shortest)), math.floor(math.log10(span)) + 1)
         series = (digit * 10.0**power for power in powers for digit in (1, 2, 5))
         lengths = [each for each in series if shortest <= each <= span] or [span]
-        self.lengths = {self._told(each): each for each in lengths}
+        self.lengths = {self._name_of(each): each for each in lengths}
         usual = min(lengths, key=lambda each: abs(math.log(each / span * len(toa) / _HITS)))
-        self.first: Slice | None = self.at(0, usual)
+        self.first: Range | None = self.at(0, usual)
 
-    def _told(self, length: float) -> str:
-        if self._unit not in _UNITS:
-            return f"{length:g} {self._unit}".rstrip()
-        name = next(name for name, size in _UNITS.items() if length >= size or size == 1.0)
-        return f"{length / _UNITS[name]:g} {name}"
+    def _unit_of(self, time: float) -> str:
+        """Return the largest unit that is not longer than a time."""
+        return next((name for name, size in self._units.items() if time >= size), list(self._units)[-1])
+
+    def _name_of(self, length: float) -> str:
+        unit = self._unit_of(length)
+        return f"{length / self._units[unit]:g} {unit}".rstrip()
 
     def count(self, length: float) -> int:
         return self.position(self._high, length) + 1
 
-    def at(self, position: int, length: float) -> tuple[float, float]:
+    def at(self, position: int, length: float) -> Range:
         begin = math.floor(self._low / length) + position
-        return begin * length, (begin + 1) * length
+        return Range(self.column, begin * length, (begin + 1) * length, has_end=False)
 
     def position(self, value: float, length: float) -> int:
         place = math.floor(value / length) - math.floor(self._low / length)
-        return place + (value >= self.at(place, length)[1])  # where value / length was rounded down
+        return place + (value >= self.at(place, length).high)  # where value / length was rounded down
 
-    def inside(self, part: Slice, columns: Columns) -> Mask:
-        assert isinstance(part, tuple)
-        toa = columns["toa"]
-        return np.asarray((toa >= part[0]) & (toa < part[1]))
+    def place(self, part: Range) -> tuple[int, float]:
+        length = min(self.lengths.values(), key=lambda each: abs(each - (part.high - part.low)))
+        return self.position((part.low + part.high) / 2, length), length
 
-    def words(self, part: Slice) -> str:
-        assert isinstance(part, tuple)
-        digits = max(0, 1 - math.floor(math.log10((part[1] - part[0]) / self._size)))
-        low, high = (f"{end / self._size:.{digits}f}" for end in part)
-        return f"{low} - {high} {self._unit}".rstrip()
+    def words(self, part: Range) -> str:
+        size = self._units[self._unit]
+        digits = max(0, 1 - math.floor(math.log10((part.high - part.low) / size)))
+        return f"{part.low / size:.{digits}f} - {part.high / size:.{digits}f} {self._unit}".rstrip()
 
-    def range(self, part: Slice, columns: Columns) -> Range:
-        assert isinstance(part, tuple)
-        mine = columns["toa"][self.inside(part, columns)]
-        low, high = (mine.min(), mine.max()) if len(mine) else (part[0], part[0])
-        return Range("toa", float(low), float(high))
-
-    def place(self, part: Slice) -> tuple[int, float]:
-        assert isinstance(part, tuple)
-        length = min(self.lengths.values(), key=lambda each: abs(each - (part[1] - part[0])))
-        return self.position((part[0] + part[1]) / 2, length), length
-
-    def key(self, part: Slice) -> str:
+    def key(self, part: Range) -> str:
         place, length = self.place(part)
-        return f"{place} of {self._told(length)}"
+        return f"{place} of {self._name_of(length)}"
 
-    def of_key(self, key: str) -> Slice:
+    def of_key(self, key: str) -> Range:
         place, _, name = key.partition(" of ")
         length = self.lengths.get(name)
         if length is None or not place.isdecimal() or int(place) >= self.count(length):
@@ -148,6 +125,6 @@ def slices_of(ds: xr.Dataset) -> Slices | None:
     """Return the slices of a data set: its layers, or windows of time; None if it has none."""
     if "layer" in ds.variables:
         return Layers(ds["layer"].values)
-    if not is_timepix(ds) or not np.isfinite([ds["toa"].min(), ds["toa"].max()]).all():  # clustering tells of these
+    if not is_timepix(ds) or not np.isfinite([ds["toa"].min(), ds["toa"].max()]).all():  # refused when it is clustered
         return None
     return TimeWindows(ds["toa"].values, ds["toa"].attrs.get("units", "ns"))

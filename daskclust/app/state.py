@@ -26,7 +26,7 @@ from daskclust.core.device.machine_code.compiling import Clock
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be computed."""
+    """A system with values of its parameters."""
 
     system: ExplorerSystem
     values: Mapping[str, Any]
@@ -41,7 +41,7 @@ class Request:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The clusters of a request, what thresholds go through, and what follows from them, made when it is asked for."""
+    """The result of a request, what thresholds cut, and what follows from them, made on demand."""
 
     request: Request
     result: xr.Dataset
@@ -99,7 +99,7 @@ class Outcome:
 
 
 class Chosen(NamedTuple):
-    """Points that are chosen, and by what, or none."""
+    """The chosen points and their selection, or none."""
 
     selection: Selection | None = None
     mask: Mask | None = None
@@ -107,7 +107,7 @@ class Chosen(NamedTuple):
 
 
 def prepared_system(ds: xr.Dataset, request: Request | str) -> ExplorerSystem:
-    """Return the system of a name, or that of a request with what it keeps of the run; for another process."""
+    """Return the system of a name, or that of a request with the caches of its run; for another process."""
     if isinstance(request, str):
         return system_for(ds, request)
     request.system.ds = ds
@@ -159,7 +159,7 @@ class State:
         return name in self._systems
 
     def take(self, system: ExplorerSystem) -> None:
-        """Take over what another process has prepared or computed."""
+        """Take over a system that another process has prepared or run."""
         mine = self._systems.setdefault(system.name, system)
         mine.ds = self.ds
         mine.take(system)
@@ -175,12 +175,12 @@ class State:
 
     # --------------------------------------------------------------------------------------------------------- results
     def request(self, name: str | None = None) -> Request:
-        """Return what is wanted now, of the present system or another one; it stays as it is when parameters change."""
+        """Return the present request, of the present system or another one."""
         system = self._systems[name or self.system.name]
         return Request(system, complete(system.parameters, self._values.get(system.name, {})))
 
     def update(self) -> Outcome:
-        """Compute what is wanted now, and return it."""
+        """Compute the present request, and return the outcome."""
         self.outcome = self.request().outcome()
         return self.outcome
 
@@ -190,7 +190,7 @@ class State:
         return self.outcome or self.update()
 
     def twin(self) -> State:
-        """Return a state of its own that begins where this one is: nothing is computed again."""
+        """Return an independent state that begins with the results of this one."""
         other, outcome = copy.copy(self), copy.copy(self.present)
         other._systems = {name: copy.copy(system) for name, system in self._systems.items()}
         for system in other._systems.values():

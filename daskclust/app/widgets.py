@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 import panel as pn
 
+from daskclust.app.page.design import styled
 from daskclust.app.parameters import STEPS, Parameter
-from daskclust.app.slices import Slice, Slices
+from daskclust.app.selection import Range
+from daskclust.app.slices import Slices
 from daskclust.core.data.quote import in_html
 
 _UNSEEN = "label, .bk-slider-title { position: absolute; clip-path: inset(50%); white-space: nowrap }"  # but read aloud
 _ONE_LINE = "div { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; line-height: 15px }"
 _NO_BUTTONS = ".bk-spin-btn { display: none !important }"  # arrow keys do the same
 BESIDE: dict[str, Any] = {"width": 240, "margin": (2, 10), "css_classes": ["beside"]}  # a label on the left
-_SPEEDS = (1, 2, 5, 10)  # slices a second
+_BUTTONS = ["slower", "previous", "pause", "play", "next", "faster"]  # of those that play slices
 
 
 def button(words: str, do: Callable[[], None], **options: Any) -> Any:
@@ -36,7 +38,7 @@ def heading(words: str) -> Any:
 
 
 class Keys(pn.custom.JSComponent):
-    """Nothing that is seen: with Shift, arrow keys are ten steps of a slider or of a number."""
+    """An invisible component: with Shift, arrow keys are ten steps of a slider or of a number."""
 
     _esm = """
     export function render() {
@@ -52,7 +54,7 @@ class Keys(pn.custom.JSComponent):
 
 
 class _Slider(pn.widgets.FloatSlider):
-    """A slider that is heard at once: Panel's waits 50 ms for other changes, which `Latest` does better."""
+    """A slider without Panel's delay of 50 ms: `Latest` skips outdated values."""
 
     _debounce = 1
 
@@ -112,7 +114,7 @@ class Control:
         self.panel = pn.Column(pn.Row(name, self.number, margin=0), self.slider, margin=(3, 0, 0, 0))
 
     def follow(self, known: Mapping[str, Any], changed: Container[str] = ()) -> None:
-        """Show the value if it was changed; be seen, or not, as the other parameters are."""
+        """Show a changed value; hide the control where another parameter makes it ineffective."""
         when = self.parameter.when
         self.panel.visible = when is None or known[when[0]] == when[1]
         if self.parameter.name in changed:
@@ -152,106 +154,52 @@ class Control:
 
 
 class Player:
-    """Chooses a slice by its place, steps to the next one, or plays all of them; `chosen` is called with each.
+    """Chooses a slice, or plays one after the other; `chosen` is called with each, or with None for all of them."""
 
-    While `is_busy`, nothing is played: each slice is seen before the next one comes.
-    """
-
-    def __init__(
-        self,
-        slices: Slices,
-        part: Slice | None,
-        chosen: Callable[[Slice | None], None],
-        is_busy: Callable[[], bool],
-        width: int,
-    ) -> None:
-        self._slices, self._chosen, self._is_busy = slices, chosen, is_busy
+    def __init__(self, slices: Slices, part: Range | None, chosen: Callable[[Range | None], None]) -> None:
+        self._slices, self._chosen = slices, chosen
         options = {f"all {slices.name}s": 0.0, **slices.lengths}
-        place, length = (0, 0.0) if part is None else slices.place(part)
-        self._words = pn.pane.HTML(margin=(0, 10), width=width)
-        self._length: Any = pn.widgets.Select(label="shown", options=options, value=length, **BESIDE)
-        self._speed = pn.widgets.Select(label="speed", options={f"{k} / s": k for k in _SPEEDS}, value=2, **BESIDE)
-        self._place: Any = pn.widgets.IntSlider(
-            label=slices.name,
-            value=place,
-            end=max(place, 1),
-            show_value=False,
-            stylesheets=[_UNSEEN],
-            width=width,
-            css_classes=["slider-slice"],
-        )
-        clicks = {"Back": lambda: self._step(-1), "Play": self._on_play, "Step": lambda: self._step(1)}
-        self._buttons = [button(*each, width=width // 3 - 10, margin=(2, 5)) for each in clicks.items()]
-        self._timer: Any = None
-        self._is_mine = False
-        self._length.param.watch(self._on_length, "value")
-        self._speed.param.watch(self._on_speed, "value")
-        self._place.param.watch(lambda _: self._tell(), "value")
-        # of one slice
-        self._steps = pn.Column(self._words, self._place, pn.Row(*self._buttons, margin=(0, 5)), self._speed, margin=0)
-        self.panel = pn.Column(self._length, self._steps, margin=0)
-        self._fit()
+        self.place, length = (0, 0.0) if part is None else slices.place(part)
+        self.length: Any = pn.widgets.Select(label="shown", options=options, value=length, **BESIDE)
+        self._words = pn.pane.HTML(margin=(0, 10), sizing_mode="stretch_width")
+        self._steps = pn.Column(margin=0)
+        self.panel = pn.Column(self.length, self._words, self._steps, margin=0)
+        self.length.param.watch(self._on_length, "value")
+        self._arrange()
 
     @property
-    def part(self) -> Slice | None:
+    def part(self) -> Range | None:
         """The slice that is chosen."""
-        length = self._length.value
-        return self._slices.at(self._place.value, length) if length else None
+        return self._slices.at(self.place, self.length.value) if self.length.value else None
 
     def go_to(self, value: float) -> None:
         """Choose the slice that holds a value of its column."""
-        if self._length.value:
-            self._place.value = self._slices.position(value, self._length.value)
+        if self.length.value:
+            self.player.value = self._slices.position(value, self.length.value)
 
     def _on_length(self, event: Any) -> None:
         """Show a window of another length where the last one began."""
-        self._pause()
-        begin = self._slices.at(self._place.value, event.old) if event.old else None
-        self._fit(begin[0] if isinstance(begin, tuple) else None)
-        self._tell()
+        if event.old and event.new:
+            begin = self._slices.at(self.place, event.old).low
+            self.place = max(self._slices.position(begin, event.new), 0)
+        self._arrange()
+        self._chosen(self.part)
 
-    def _fit(self, value: float | None = None) -> None:
-        """Let the slider have a place for each slice of this length, and be at the one with a value."""
-        length = self._length.value
-        last = self._slices.count(length) - 1 if length else 0
-        place = self._slices.position(value, length) if length and value is not None else self._place.value
-        self._is_mine = True
-        self._place.param.update(end=max(last, 1), value=min(max(place, 0), last), disabled=last < 1)
-        self._is_mine = False
-        for button in self._buttons:
-            button.disabled = last < 1
-        self._steps.visible = bool(length)
+    def _arrange(self) -> None:
+        """Make a player for slices of this length: its end cannot be changed later."""
+        last = self._slices.count(self.length.value) - 1 if self.length.value else 0
+        self.place = min(self.place, last) if self.length.value else self.place
+        how: dict[str, Any] = {"show_loop_controls": False, "loop_policy": "loop", "visible_buttons": _BUTTONS}
+        self.player: Any = pn.widgets.Player(value=self.place, end=max(last, 1), width=240, margin=(0, 10), **how)
+        self.player.param.watch(self._on_place, "value")
+        self._steps.objects = styled([self.player]) if last else []
         self._write()
+
+    def _on_place(self, event: Any) -> None:
+        self.place = event.new
+        self._write()
+        self._chosen(self.part)
 
     def _write(self) -> None:
         words = f"all {self._slices.name}s" if self.part is None else self._slices.words(self.part)
         self._words.object = f"<b class='slice-words'>{in_html(words)}</b>"
-
-    def _tell(self) -> None:
-        if not self._is_mine:
-            self._write()
-            self._chosen(self.part)
-
-    def _step(self, by: int) -> None:
-        self._place.value = (self._place.value + by) % (self._place.end + 1)
-
-    def _on_play(self) -> None:
-        if self._timer is not None:
-            self._pause()
-        else:
-            self._timer = pn.state.add_periodic_callback(self._tick, period=1000 // self._speed.value)
-            self._buttons[1].label = "Pause"
-
-    def _pause(self) -> None:
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
-            self._buttons[1].label = "Play"
-
-    def _on_speed(self, event: Any) -> None:
-        if self._timer is not None:
-            self._timer.period = 1000 // event.new
-
-    def _tick(self) -> None:
-        if not self._is_busy():
-            self._step(1)

@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 class Latest:
-    """Runs only the newest request: `begin` notes what is asked for now, and returns the steps that do it.
+    """Runs only the newest request: `begin` returns the steps of the present one.
 
     Each step runs in the other thread and yields what shows its result; `later` calls that, `fail` with an exception of
     a step, and `rest` when nothing more is wanted, in the thread of the widgets (None: all at once in this thread).
@@ -48,13 +48,13 @@ class Latest:
     def __init__(
         self, begin: Callable[[], Iterator[Show]], fail: Callable[[Exception], None], rest: Show, later: Later | None
     ) -> None:
-        self._begin, self._fail, self._rest, self._later = begin, fail, rest, later
+        self._begin, self.fail, self._rest, self._later = begin, fail, rest, later
         self._wanted = 0
         self.is_busy = False
         self.runs = 0
 
     def ask(self) -> None:
-        """Let what is wanted now be done: at once, or when the present step has ended."""
+        """Run the present request: at once, or when the running step has ended."""
         self._wanted += 1
         if not self.is_busy:
             self._start()
@@ -80,7 +80,7 @@ class Latest:
         except Exception as error:
             if not isinstance(error, ValueError | TypeError | MemoryError | OverflowError):
                 _log.exception("a step of the explorer failed")  # a fault of ours; the explorer goes on
-            later(functools.partial(self._fail, error))
+            later(functools.partial(self.fail, error))
         later(functools.partial(self._done, mine))
 
     def _done(self, mine: int) -> None:
@@ -92,7 +92,7 @@ class Latest:
 
 
 def later_in(document: Any) -> Later | None:
-    """Return what calls a function soon in the thread of a served document, or a notebook; None where there is none."""
+    """Return the function that schedules calls in the thread of a document or notebook; None without one."""
     if document is not None and getattr(document, "session_context", None) is not None:
         later: Later = document.add_next_tick_callback
         return later
@@ -115,15 +115,15 @@ class Worker:
 
     def __init__(self, ds: Any) -> None:
         self._ds = ds
-        self._process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | None = None
 
     def call(self, function: Callable[..., Any], *arguments: Any, compiles: Callable[[Compiling], None]) -> Any:
         """Return ``function(ds, *arguments)``; it must be the function of a module.
 
-        `compiles` is told of kernels that are compiled there. Called in any thread. Raises MemoryError where the
-        process has ended, with `stop` too.
+        `compiles` is called with the state of kernels that are compiled there. It may be called in any thread. Raises
+        MemoryError where the process has ended, with `stop` too.
         """
-        process = self._process = self._process or self._begin()
+        process = self.process = self.process or self._begin()
         assert process.stdin is not None
         assert process.stdout is not None
         try:
@@ -131,7 +131,7 @@ class Worker:
             while isinstance(answer := pickle.load(process.stdout), Compiling):
                 compiles(answer)
         except (OSError, EOFError, pickle.UnpicklingError, ValueError):
-            if self._process is process:
+            if self.process is process:
                 self.stop()
             words = f"the process that computes has ended with code {process.poll()}; there may be too little memory"
             raise MemoryError(words) from None
@@ -141,7 +141,7 @@ class Worker:
 
     def stop(self) -> None:
         """End the process, in the middle of its work; another one begins when it is needed."""
-        process, self._process = self._process, None
+        process, self.process = self.process, None
         if process is not None:
             process.kill()
             process.wait()
@@ -152,9 +152,9 @@ class Worker:
 
     def _begin(self) -> subprocess.Popen[bytes]:
         process = subprocess.Popen([sys.executable, "-c", _BEGIN], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self._process = process
+        self.process = process
         assert process.stdin is not None
-        with suppress(OSError):  # told by whoever reads
+        with suppress(OSError):  # the reader reports it
             _send(sys.path, process.stdin)
             _send(self._ds, process.stdin)
         return process
@@ -166,13 +166,13 @@ def _send(what: Any, to: IO[bytes]) -> None:
 
 
 def main() -> None:
-    """Compute what is asked for at the standard input, and end with it."""
+    """Compute requests from standard input until it ends."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what is printed is no answer
     asked: SimpleQueue[Any] = SimpleQueue()
     ds = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_listen, args=(asked,), daemon=True).start()
-    with listening(lambda told: _send(told, answers)):
+    with listening(lambda state: _send(state, answers)):
         while True:
             function, arguments = asked.get()
             try:
@@ -183,7 +183,7 @@ def main() -> None:
 
 
 def _listen(asked: SimpleQueue[Any]) -> None:
-    """Take what is asked for; end at once, in the middle of work too, where nobody asks any more."""
+    """Queue requests; exit at once when standard input ends, even during work."""
     try:
         while True:
             asked.put(pickle.load(sys.stdin.buffer))

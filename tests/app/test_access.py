@@ -187,10 +187,10 @@ def test_refusals_do_not_show_the_token(guarded: Any) -> None:
 
 def test_a_connection_of_another_machine_is_of_no_user_here(monkeypatch: Any) -> None:
     """Whatever ports it has; and where the system tells nothing of connections."""
-    assert access._is_of_this_user(("192.0.2.7", 50000), 5006) is False
+    assert access.is_of_this_user(("192.0.2.7", 50000), 5006) is False
     monkeypatch.setattr(access, "_CONNECTIONS", ())
-    assert access._is_of_this_user(("192.0.2.7", 50000), 5006) is False
-    assert access._is_of_this_user(("::1", 50000, 0, 0), 5006) is True
+    assert access.is_of_this_user(("192.0.2.7", 50000), 5006) is False
+    assert access.is_of_this_user(("::1", 50000, 0, 0), 5006) is True
 
 
 def test_a_websocket_needs_a_session_that_a_page_had() -> None:

@@ -25,30 +25,10 @@ from daskclust.app.systems import SYSTEMS
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture(scope="module")
-def hits(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a file of 3000 hits of a calorimeter."""
-    ds = datasets.calorimeter(3, 1000, size=120.0, rng=0).drop_vars("truth")
-    return written("clue", ds, tmp_path_factory.mktemp("explorer"))
-
-
-@pytest.fixture(scope="module")
-def address(hits: Path) -> Iterator[str]:
-    """Return where ``daskclust explore`` serves the hits."""
-    with serving(hits) as found:
-        yield found
-
-
-@pytest.fixture
-def page(browser: Any, address: str) -> Iterator[Page]:
-    with opened(browser, address) as tab:
-        yield tab
-
-
-def expected(hits: Path, page: Page) -> Any:
+def expected(hits_file: Path, page: Page) -> Any:
     """Return the clustering with the parameters that the page shows."""
     names = ("dc", "rhoc", "delta_c", "delta_o")
-    return io.read_hits(hits).clust.clue(**{name: page.value(name) for name in names})
+    return io.read_hits(hits_file).clust.clue(**{name: page.value(name) for name in names})
 
 
 def counts(result: Any) -> tuple[int, float]:
@@ -56,26 +36,26 @@ def counts(result: Any) -> tuple[int, float]:
     return int(result["label"].max()) + 1, round(100 * float((result["label"] < 0).mean()), 1)
 
 
-def test_counts_follow_a_slider(page: Page, hits: Path) -> None:
+def test_counts_follow_a_slider(page: Page, hits_file: Path) -> None:
     before = page.counts()
-    assert before == counts(expected(hits, page))
+    assert before == counts(expected(hits_file, page))
     for name, pixels in (("rhoc", 25), ("delta_o", -30), ("dc", 20), ("delta_c", 15)):
         value = page.value(name)
         page.slide(name, pixels)
         page.at_rest()
         assert (page.value(name) > value) == (pixels > 0)
-        page.until(lambda: page.counts() == counts(expected(hits, page)))  # values that are seen may change, too
+        page.until(lambda: page.counts() == counts(expected(hits_file, page)))  # values that are seen may change, too
     assert page.counts() != before
 
 
-def test_a_line_of_the_decision_plot_is_dragged(page: Page, hits: Path) -> None:
+def test_a_line_of_the_decision_plot_is_dragged(page: Page, hits_file: Path) -> None:
     before, value = page.counts(), page.value("rhoc")
     x, y = page.frame(1)["x"] + page.place_of("rhoc", "x"), page.on(1, 0.0, 0.3)[1]
     page.drag((x, y), (x + 40, y))
     page.at_rest()
     assert page.value("rhoc") > value
     assert page.counts() != before
-    result = expected(hits, page)
+    result = expected(hits_file, page)
     assert page.counts()[0] == int(result["label"].max()) + 1
 
 
@@ -106,12 +86,12 @@ def test_a_box_a_lasso_and_none(page: Page) -> None:
     assert size > 1
 
 
-def test_table_and_lines_are_those_of_the_state(page: Page, hits: Path, tmp_path: Path) -> None:
+def test_table_and_lines_are_those_of_the_state(page: Page, hits_file: Path, tmp_path: Path) -> None:
     page.slide("rhoc", 20)
     page.at_rest()
     names = page.run_lines()
     assert page.counts()[0] == names["table"].sizes["cluster"]
-    xs = expected(hits, page)
+    xs = expected(hits_file, page)
     np.testing.assert_array_equal(names["result"]["label"], xs["label"])
     with page.page.expect_download() as download:
         page.page.get_by_text("Table as CSV").click()
@@ -122,7 +102,7 @@ def test_table_and_lines_are_those_of_the_state(page: Page, hits: Path, tmp_path
     np.testing.assert_allclose(table["energy"], names["table"]["energy"])
 
 
-def test_what_does_not_do_is_told_and_the_page_goes_on(page: Page, hits: Path) -> None:
+def test_what_does_not_do_is_told_and_the_page_goes_on(page: Page, hits_file: Path) -> None:
     before, value = page.counts(), page.value("dc")
     alert = page.page.get_by_text("dc must be finite and positive, got -3.0")
     page.type("dc", "-3")
@@ -132,10 +112,10 @@ def test_what_does_not_do_is_told_and_the_page_goes_on(page: Page, hits: Path) -
     page.type("dc", f"{2 * value:g}")
     page.until(lambda: not alert.is_visible())
     page.at_rest()
-    assert page.counts()[0] == int(expected(hits, page)["label"].max()) + 1
+    assert page.counts()[0] == int(expected(hits_file, page)["label"].max()) + 1
 
 
-def test_a_box_on_a_histogram(page: Page, hits: Path) -> None:
+def test_a_box_on_a_histogram(page: Page, hits_file: Path) -> None:
     page.drag(page.on(2, 0.6, 0.3), page.on(2, 0.95, 0.7))
     inside = page.until(page.chosen)
     assert inside < 3000

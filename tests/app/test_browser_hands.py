@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +17,6 @@ from PIL import Image
 from daskclust import datasets
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Return where ``daskclust explore`` serves 3000 hits of a calorimeter."""
-    ds = datasets.calorimeter(3, 1000, size=120.0, rng=0).drop_vars("truth")
-    with serving(written("clue", ds, tmp_path_factory.mktemp("hands"))) as found:
-        yield found
-
-
-@pytest.fixture
-def page(browser: Any, address: str) -> Iterator[Page]:
-    with opened(browser, address) as tab:
-        yield tab
 
 
 def cursor(page: Page) -> str:
@@ -224,17 +209,17 @@ def test_windows_of_time_have_units_and_are_played(browser: Any, tmp_path: Path)
         low, high = ends()
         toa = ds["toa"].values
         assert len(places(page)) == ((toa >= low) & (toa < high)).sum() > 0
-        page.click("Step")
+        page.page.get_by_role("button", name="Step").click()
         page.until(lambda: ends()[0] == pytest.approx(high))
         page.at_rest()
-        page.click("Back")
+        page.page.get_by_role("button", name="Back").click()
         page.until(lambda: ends()[0] == pytest.approx(low))
-        page.page.get_by_label("speed").select_option("10 / s")
-        page.click("Play")
+        for _ in range(2):
+            page.page.get_by_role("button", name="Faster").click()
+        page.page.get_by_role("button", name="Play").click()
         seen = {ends()}
         page.until(lambda: seen.add(ends()) or len(seen) >= 4)
-        page.click("Pause")
-        page.page.locator("button", has_text="Play").wait_for()
+        page.page.get_by_role("button", name="Pause").click()
         page.at_rest()
         last = ends()
         page.page.wait_for_timeout(600)

@@ -90,7 +90,7 @@ def test_numbers_out_of_range(name: str, parameter: str, value: Any, words: str)
     ds = hits(100) if name == "events" else points(100)
     explorer = daskclust.app.explore(ds, name, **parameters)
     before, good = explorer.state.present, explorer.state.values[parameter]
-    explorer.controls[parameter]._changed(parameter, value)
+    explorer.change(parameter, value)
     assert words in told(explorer)
     assert explorer.state.present is before
     assert "working" not in explorer.head.object

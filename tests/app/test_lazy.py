@@ -119,18 +119,18 @@ def test_all_of_it_is_clustered_on_dask(
     explorer = daskclust.app.layout.Explorer(State(ds.chunk({ds["x"].dims[0]: 7000}), system))
     state, clustering = explorer.state, Clustering(explorer.state, explorer.state.part, None)
     with workers.start(1, processes=False):
-        clustering._begin()
+        clustering.begin()
     method = getattr(ds.clust, system)
     expected = method(**{key: value for key, value in state.values.items() if key != "max_pixel_hits"})
     label = expected["label"].values
     told = f"{label.max() + 1:,} clusters, {(label < 0).sum():,} of {len(label):,} points noise."
-    assert clustering._words.object.startswith(told)
+    assert clustering.words.object.startswith(told)
     np.testing.assert_array_equal(pd.read_parquet("labels.parquet")["label"], label)
     assert len(pd.read_parquet("labels-clusters.parquet")) == label.max() + 1
     # what is there is not replaced
-    clustering._begin()
-    assert "labels.parquet is there already" in clustering._words.object
-    assert not clustering._button.disabled
+    clustering.begin()
+    assert "labels.parquet is there already" in clustering.words.object
+    assert not clustering.button.disabled
 
 
 @pytest.mark.parametrize("name", ["", "../labels.parquet", "/tmp/labels.parquet", "labels.exe", ".parquet"])

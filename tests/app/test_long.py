@@ -224,13 +224,13 @@ def test_long_work_is_done_in_a_process_and_can_be_cancelled(loop: Loop, monkeyp
     # nothing is quick any more
     monkeypatch.setattr(live, "LONG", 0.0)
     explorer.controls["dc"].number.value = 9.0
-    loop.until(lambda: explorer._began and explorer.work.visible)
+    loop.until(lambda: explorer.job and explorer.work.visible)
     assert seen(explorer) == before | {"values": before["values"] | {"dc": 9.0}, "former": True}
     assert not at_rest(explorer)
     process = None
 
     def begun() -> Any:
-        return explorer.worker._process
+        return explorer.worker.process
 
     loop.until(begun)
     process = begun()
@@ -258,7 +258,7 @@ def test_long_work_is_done_in_a_process_and_can_be_cancelled(loop: Loop, monkeyp
 
 def test_minutes_are_not_begun_without_a_question(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     explorer = daskclust.app.explore(DATA["clue"]())
-    before, words = seen(explorer), explorer._words
+    before, words = seen(explorer), explorer.work[0]
     number = explorer.controls["dc"].number
     back = number.value
     monkeypatch.setattr(SYSTEMS["clue"], "work", lambda self, values: Workload(360.0, "3e11 pairs"))
@@ -289,9 +289,9 @@ def test_another_system_is_prepared_in_a_process(loop: Loop, monkeypatch: pytest
     explorer = daskclust.app.explore(DATA["dbscan"](), "dbscan")
     monkeypatch.setattr(live, "LONG", 0.0)
     explorer.chooser.value = "fof"
-    loop.until(lambda: explorer._began)
+    loop.until(lambda: explorer.job)
     assert SYSTEMS["dbscan"].title in explorer.head.object
-    explorer._back()
+    explorer.cancel.clicks += 1
     loop.until(lambda: at_rest(explorer))
     assert explorer.chooser.value == "dbscan"
     assert not explorer.state.knows("fof")

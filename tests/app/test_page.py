@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from app.page import Page, opened, serving
-from cases.explorer import DATA, written
+from app.page import Page, opened
+from cases.explorer import DATA
 
 import daskclust.app
 import daskclust.app.page.served
@@ -32,7 +32,7 @@ class Location:
 
 def areas(explorer: Any) -> dict[str, str]:
     """Return where each panel is that is seen: rows and columns of the grid."""
-    cards = explorer.board._cards
+    cards = explorer.board.cards
     return {name: card.styles["grid-area"] for name, card in cards.items() if card.visible}
 
 
@@ -43,12 +43,12 @@ def test_panels_fill_the_grid_however_they_are_arranged() -> None:
     assert list(first) == ["picture", "table", "decision plot", "size", "energy"]
     board.arrange(board.arrangement.exchanged("table"))
     assert areas(explorer) == first | {"table": first["decision plot"], "decision plot": first["table"]}
-    board._arrange(hidden=frozenset({"table", "size", "energy"}))
+    board.arrange(replace(board.arrangement, hidden=frozenset({"table", "size", "energy"})))
     assert set(areas(explorer)) == {"picture", "decision plot"}
-    board._arrange(hidden=frozenset(first) - {"picture"})
+    board.arrange(replace(board.arrangement, hidden=frozenset(first) - {"picture"}))
     assert areas(explorer) == {"picture": "1 / 1 / 121 / 2"}
-    assert "minmax(0, 0fr)" in board._grid.styles["grid-template-columns"]
-    board._arrange(hidden=frozenset(first))
+    assert "minmax(0, 0fr)" in board.__panel__().styles["grid-template-columns"]
+    board.arrange(replace(board.arrangement, hidden=frozenset(first)))
     assert areas(explorer) == {}
     board.arrange(Arrangement(enlarged="size"))
     assert areas(explorer) == {"size": "1 / 1 / 121 / 3"}
@@ -79,12 +79,6 @@ def test_what_is_broken_in_an_address_is_told_and_ignored(search: str, fault: st
 
 
 # ------------------------------------------------------------------------------------------------------- in a browser
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with serving(written("clue", DATA["clue"](), tmp_path_factory.mktemp("page"))) as found:
-        yield found
-
-
 def panels(page: Page) -> list[dict[str, float]]:
     """Return where panels are that are seen."""
     found = [each.bounding_box() for each in page.page.locator(".explorer-panel").all() if each.is_visible()]
@@ -97,8 +91,8 @@ def lengths(page: Page) -> list[int]:
 
 
 @pytest.mark.browser
-def test_one_screen_without_scrolling(browser: Any, address: str) -> None:
-    with opened(browser, address) as page:
+def test_one_screen_without_scrolling(browser: Any, explorer_address: str) -> None:
+    with opened(browser, explorer_address) as page:
         for width, height in SIZES:
             page.page.set_viewport_size({"width": width, "height": height})
             page.at_rest()
@@ -115,8 +109,8 @@ def test_one_screen_without_scrolling(browser: Any, address: str) -> None:
 
 
 @pytest.mark.browser
-def test_an_address_opens_the_same_view(browser: Any, address: str) -> None:
-    with opened(browser, address) as page:
+def test_an_address_opens_the_same_view(browser: Any, explorer_address: str) -> None:
+    with opened(browser, explorer_address) as page:
         tab = page.page
         page.type("rhoc", "8")
         page.at_rest()

@@ -84,7 +84,7 @@ def test_a_terminal_obeys_no_text(text: str) -> None:
 # --------------------------------------------------------------------------------------------------------- the explorer
 def texts(explorer: Explorer) -> list[str]:
     """Return all that the page takes for HTML: panes, and titles of tables."""
-    parts = [part for whole in (explorer.__panel__(), explorer._side) for part in whole.select()]
+    parts = [part for whole in (explorer.__panel__(), explorer.side) for part in whole.select()]
     found = [str(part.object) for part in parts if isinstance(part, HTMLBasePane)]
     tables = [part for part in parts if isinstance(part, pn.widgets.Tabulator)]
     return found + [title for table in tables for title in table.titles.values()]
@@ -98,7 +98,7 @@ def test_no_mark_on_the_page_is_of_the_data(name: str, monkeypatch: Any) -> None
     state = State(hostile(name), name)
     explorer = Explorer(state)
     found = texts(explorer)
-    explorer._fail(ValueError(NAME))
+    explorer.latest.fail(ValueError(NAME))
     explorer.compare(Kept(state.present))
     found += texts(explorer)
     assert set().union(*(_Marks(text).found for text in found)) <= OURS
@@ -119,7 +119,7 @@ def test_names_in_python_lines_are_no_code(name: str) -> None:
     explorer = Explorer(state)
     x = state.present.columns[state.system.axes[0]]
     explorer.choose(layout.ChosenBox(state.system.axes, (float(x.min()), float(np.median(x))), (-1e9, 1e9)))
-    book = json.loads(notebook(state, explorer._seen()))
+    book = json.loads(notebook(state, explorer.seen()))
     cells = ["".join(cell["source"]) for cell in book["cells"] if cell["cell_type"] == "code"]
     for text in (code(state), *cells):
         called = {

@@ -16,7 +16,7 @@ from daskclust import datasets
 from daskclust.app import raster
 from daskclust.app.layout import Explorer
 from daskclust.app.look import LIGHT, parts
-from daskclust.app.selection import Branches, ChosenBox, Lasso
+from daskclust.app.selection import Branches, ChosenBox, Lasso, Range, mask_of
 from daskclust.app.state import Request, State
 from daskclust.app.systems import Hierarchy
 from daskclust.app.views.decision import DecisionPlot
@@ -45,8 +45,7 @@ def test_every_system_is_shown(name: str) -> None:
         assert np.count_nonzero(drawn) > 100
     else:
         assert not drawn.any()
-        part, slices = explorer._slice, explorer.state.slices
-        shown = outcome.label if part is None else outcome.label[slices.inside(part, outcome.columns)]
+        shown = outcome.label[mask_of(explorer.within, outcome.columns)] if explorer.within else outcome.label
         np.testing.assert_array_equal(np.sort(marks["color"]), np.sort(raster.kinds(shown)))
     assert any(isinstance(each, DecisionPlot) for each in explorer.views) == (name == "clue")
 
@@ -102,7 +101,7 @@ def test_another_system_axes_and_layer() -> None:
     explorer.draw(("y", "x"))
     np.testing.assert_array_equal(np.sort(glyphs(explorer, Picture)[1]["x"]), np.sort(ds["y"].values))
     layered = daskclust.app.explore(MANY["clue"]())
-    layered.show_slice(1)
+    layered.show_slice(layered.state.slices.at(1, 1.0))
     assert len(glyphs(layered, Picture)[1]["x"]) == 4000
 
 
@@ -159,8 +158,8 @@ def test_pixels_of_a_detector_are_pixels_of_the_picture() -> None:
 def test_what_is_chosen_in_a_slice_is_of_the_slice() -> None:
     explorer = daskclust.app.explore(MANY["clue"]())
     state = explorer.state
-    explorer.show_slice(1)
-    explorer._on_picture(ChosenBox(("x", "y"), (-1e9, 1e9), (-1e9, 1e9)))
+    explorer.show_slice(explorer.state.slices.at(1, 1.0))
+    explorer.choose_drawn(ChosenBox(("x", "y"), (-1e9, 1e9), (-1e9, 1e9)))
     np.testing.assert_array_equal(state.mask, state.ds["layer"].values == 1)
     np.testing.assert_array_equal(made(state)["inside"], state.mask)
 
@@ -192,7 +191,7 @@ def test_clicks_choose_a_cluster_and_light_its_row() -> None:
     number = int(state.present.label.max())
     first = int(np.flatnonzero(state.present.label == number)[0])
     whole = picture.canvas.ranges
-    picture._on_click(*(float(state.ds[name].values[first]) for name in state.system.axes))
+    picture.click(*(float(state.ds[name].values[first]) for name in state.system.axes))
     np.testing.assert_array_equal(state.mask, state.present.label == number)
     assert table.value.index[table.selection].tolist() == [number]
     assert len(table.value) == state.present.n_clusters
@@ -201,14 +200,14 @@ def test_clicks_choose_a_cluster_and_light_its_row() -> None:
     # with other parameters, the table has the clusters that have these points now
     explorer.change("rhoc", 1.1 * state.values["rhoc"])
     assert len(table.value) < state.present.n_clusters
-    picture._on_click(1e9, 1e9)
+    picture.click(1e9, 1e9)
     assert state.mask is None
     assert table.selection == []
     # a row zooms to its cluster, and to the layer in which it is
-    explorer.player._length.value = 1.0
+    explorer.player.length.value = 1.0
     number = int(state.present.label[state.ds["layer"].values == 2].max())
     table.selection = [table.value.index.get_loc(number)]
-    assert explorer._slice == 2
+    assert explorer.player.part == Range("layer", 2, 2)
     (left, right), (low, high) = picture.canvas.ranges
     x, y = (state.ds[name].values[state.present.label == number] for name in state.system.axes)
     assert left < x.min() <= x.max() < right < whole[0][1] + left - whole[0][0]
@@ -276,7 +275,7 @@ def test_a_line_that_is_dragged_is_a_cut_by_height(cells: Explorer) -> None:
 
 def test_a_box_and_a_lasso_choose_branches(cells: Explorer) -> None:
     state, dendrogram = cells.state, view(cells, Dendrogram)
-    leaves = dendrogram._leaves
+    leaves = dendrogram.leaves
     for selection in (
         ChosenBox(("x0", "y0"), (-0.5, 2.5), (0.0, 1.0)),
         Lasso(("x0", "y0"), ((0.0, 0.0), (2.2, 1.0), (1.0, 5.0))),

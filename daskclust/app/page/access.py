@@ -22,7 +22,7 @@ from tornado.web import Application, RequestHandler
 from daskclust.core.data.quote import quoted
 
 HERE = ("localhost", "127.0.0.1", "::1")
-_MOST = 50  # reasons that are told
+_MOST = 50  # reasons that are logged
 _PORTS = {"http": 80, "https": 443}
 _FREE = re.compile(r"/(favicon\.ico|static/.*|components/.*|ws)")  # files, and what needs a session that a page had
 _CONNECTIONS = Path("/proc/net/tcp"), Path("/proc/net/tcp6")
@@ -34,11 +34,11 @@ _log = logging.getLogger(__name__)
 
 
 class _Guard(Matcher):
-    """Matches the requests that are refused, and says why, each reason once in the terminal."""
+    """Match the requests that are refused, and log each reason once."""
 
     def __init__(self, names: Iterable[str], allowed: Iterable[str], port: int, token: str | None) -> None:
         self._allowed = [f"//{each.lower().rpartition('//')[2].rstrip('/').removesuffix(':*')}" for each in allowed]
-        self._names, self._port, self._told = {*HERE, *names}, port, set[str]()
+        self._names, self._port, self._logged = {*HERE, *names}, port, set[str]()
         self._token, self._is_asked = token or secrets.token_urlsafe(), token is not None
 
     def match(self, request: Any) -> dict[str, Any] | None:
@@ -49,17 +49,17 @@ class _Guard(Matcher):
         if why is None:
             request.headers.pop("Origin", None)  # Bokeh's own check knows no "any port", and its variable replaces all
             return None
-        if why not in self._told and len(self._told) < _MOST:
-            self._told.add(why)
+        if why not in self._logged and len(self._logged) < _MOST:
+            self._logged.add(why)
             _log.warning("refused: %s%s", why, more)
         return {"target_kwargs": {"why": why}}
 
     def _is_trusted(self, request: Any) -> bool:
-        """Tell whether a request has the token, or needs none."""
+        """Return whether a request has the token, or needs none."""
         given = request.query_arguments.get("token", [b""])[-1]
         if _FREE.fullmatch(request.path) or hmac.compare_digest(given, self._token.encode()):
             return True
-        return not self._is_asked and _is_of_this_user(request.connection.context.address, self._port)
+        return not self._is_asked and is_of_this_user(request.connection.context.address, self._port)
 
     def _fault(self, headers: Any, path: str) -> str | None:
         """Return why a request is refused, or None."""
@@ -108,7 +108,7 @@ def run(server: Any) -> None:
 
 
 def _place(url: str) -> tuple[str, str]:
-    """Return the name in an address, and the name with the port; nothing where it is no address."""
+    """Return host, and host with port, of a URL; empty for an invalid one."""
     try:
         parts = urlsplit(url.lower())
         return parts.hostname or "", f"{parts.hostname}:{parts.port or _PORTS.get(parts.scheme, '')}"
@@ -116,8 +116,8 @@ def _place(url: str) -> tuple[str, str]:
         return "", ""
 
 
-def _is_of_this_user(peer: tuple[Any, ...], port: int) -> bool:
-    """Tell whether a program of this user is at the other end; where the system does not tell, one of this machine."""
+def is_of_this_user(peer: tuple[Any, ...], port: int) -> bool:
+    """Return whether the peer is a process of this user; where the system does not say, one of this machine."""
     there = ip_address(peer[0])
     if not any(table.exists() for table in _CONNECTIONS):
         return there.is_loopback

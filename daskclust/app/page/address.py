@@ -21,7 +21,7 @@ class Address:
         self._is_read = True  # not yet written
 
     def keep(self, known: Mapping[str, Any]) -> None:
-        """Write what a copy of the address shall show."""
+        """Write these parameters to the address."""
         new = {name: str(value) for name, value in known.items()}
         new |= {name: self.known[name] for name in ("token",) if name in self.known}  # of `serve`
         if self._location is not None and new != self.known:
@@ -30,7 +30,7 @@ class Address:
             self._location.search = f"?{urlencode(new)}"
 
     def take(self, name: str, known: Iterable[str]) -> str | None:
-        """Return one of the values that are known, or None."""
+        """Return the value of a parameter, or None where it is not one of the known values."""
         value, known = self.known.get(name), list(known)
         if value is not None and value not in known:
             self.faults.append(f"{name} must be one of {', '.join(known)}, got {value!r}")
@@ -38,7 +38,7 @@ class Address:
         return value
 
     def set(self, state: State) -> None:
-        """Choose system and parameters, and cluster; those that cannot be are left as they were."""
+        """Choose system and parameters, and cluster; invalid ones keep their defaults."""
         system = self.take("system", state.names)
         first = state.system.name, state.values
         if system is not None and system != state.system.name:
@@ -65,7 +65,7 @@ class Address:
             state.update()
 
     def arrangement(self) -> Arrangement:
-        """Return how panels are arranged; names of panels that are not there do no harm."""
+        """Return the arrangement of panels; unknown names are ignored."""
         names = {key: tuple(filter(None, self.known.get(key, "").split(","))) for key in (*COLUMNS, "hidden")}
         split = self.take("width", map(str, range(SPLITS[0], SPLITS[1] + 1)))
         order = {key: names[key] for key in COLUMNS}
@@ -74,7 +74,7 @@ class Address:
 
 
 def written(arrangement: Arrangement) -> dict[str, str]:
-    """Return what the address keeps of an arrangement."""
+    """Return the parameters of the address for an arrangement."""
     known: dict[str, str] = {key: ",".join(arrangement.order[key]) for key in COLUMNS}
     known |= {"hidden": ",".join(sorted(arrangement.hidden)), "enlarged": arrangement.enlarged or ""}
     return {name: value for name, value in known.items() if value} | {"width": str(arrangement.split)}

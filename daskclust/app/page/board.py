@@ -62,18 +62,18 @@ class Arrangement:
     split: int = _SPLIT
 
     def seen(self, column: Column) -> list[str]:
-        """Return the panels of a column that are not hidden."""
+        """Return the visible panels of a column."""
         return [name for name in self.order[column] if name not in self.hidden]
 
     def exchanged(self, name: str) -> Arrangement:
-        """Return a panel and the next one that is seen in each other's place."""
+        """Return the arrangement with a panel and the next visible one exchanged."""
         seen = [each for column in COLUMNS for each in self.seen(column)]
         other = seen[(seen.index(name) + 1) % len(seen)]
         new = {name: other, other: name}
         return replace(self, order={key: tuple(new.get(each, each) for each in self.order[key]) for key in COLUMNS})
 
     def holding(self, views: Sequence[View]) -> Arrangement:
-        """Return the same with the panels of all of these views, and no others."""
+        """Return the arrangement with the panels of exactly these views."""
         titles, known = [each.title for each in views], {name for names in self.order.values() for name in names}
         order = {key: tuple(name for name in self.order[key] if name in titles) for key in COLUMNS}
         for each in views:
@@ -89,10 +89,10 @@ class Board(Viewer):
         super().__init__()  # type: ignore[no-untyped-call]
         self.arrangement, self._changed = Arrangement(), changed
         self.views: list[View] = []
-        self._cards: dict[str, Any] = {}
+        self.cards: dict[str, Any] = {}
         self._grid = pn.Column(sizing_mode="stretch_both", margin=0, stylesheets=[_FORMER])
         self._list = pn.widgets.CheckBoxGroup(label="panels", inline=True, sizing_mode="stretch_width", margin=(2, 5))
-        self._list.param.watch(lambda event: self._arrange(hidden=frozenset(self._cards) - {*event.new}), "value")
+        self._list.param.watch(lambda event: self._arrange(hidden=frozenset(self.cards) - {*event.new}), "value")
         self._split = pn.widgets.IntSlider(label="width of the left column (%)", start=SPLITS[0], end=SPLITS[1])
         self._split.param.update(value=_SPLIT, sizing_mode="stretch_width", margin=(0, 10))
         self._split.param.watch(lambda event: self._arrange(split=event.new), "value")
@@ -104,17 +104,17 @@ class Board(Viewer):
         return self._grid
 
     def replace(self, views: Sequence[View]) -> None:
-        """Show the panels of views instead of those that were there."""
+        """Replace all panels by those of views."""
         self.views = list(views)
-        self._cards = {each.title: self._card(each) for each in views}
+        self.cards = {each.title: self._card(each) for each in views}
         self.arrangement = self.arrangement.holding(views)
         self._slots = {key: [each.share for each in views if each.where == key] for key in COLUMNS}
         self._place()
-        self._grid.objects = styled(list(self._cards.values()))
+        self._grid.objects = styled(list(self.cards.values()))
 
     # ------------------------------------------------------------------------------------------------------ arrangement
     def arrange(self, arrangement: Arrangement) -> None:
-        """Arrange panels otherwise; those that are not there are left out, and others are where they are at first."""
+        """Apply an arrangement: unknown panels are left out, missing ones get their default place."""
         new = arrangement.holding(self.views)
         self._arrange(order=new.order, hidden=new.hidden, enlarged=new.enlarged, split=new.split)
 
@@ -126,9 +126,9 @@ class Board(Viewer):
             self._changed()
 
     def _place(self) -> None:
-        """Let the grid be as it is arranged."""
+        """Apply the arrangement to the grid."""
         now = self.arrangement
-        names = list(self._cards)
+        names = list(self.cards)
         self._list.param.update(options=names, value=[name for name in names if name not in now.hidden])
         self._split.value = now.split
         widths = [now.split if now.seen("left") else 0, 100 - now.split if now.seen("right") else 0]
@@ -136,13 +136,13 @@ class Board(Viewer):
         rows = f"repeat({_ROWS}, minmax(0, 1fr))"
         self._grid.styles = {"display": "grid", "grid-template-columns": columns, "grid-template-rows": rows}
         areas = _areas(now, self._slots)
-        for name, card in self._cards.items():
+        for name, card in self.cards.items():
             shown = name in areas if now.enlarged is None else name == now.enlarged
             area = f"1 / 1 / {_ROWS + 1} / 3" if name == now.enlarged else areas.get(name, "auto")
             card.param.update(styles={"grid-area": area}, visible=shown)
 
     def _card(self, view: View) -> Any:
-        """Return what is seen of a panel: its bar over the first line of its content."""
+        """Return the component of a panel: its bar above its content."""
         title = view.title
         acts: dict[str, Callable[[], None]] = {
             "move": lambda: self._arrange(order=self.arrangement.exchanged(title).order),
@@ -174,7 +174,7 @@ def _button(name: str, title: str, act: Callable[[], None]) -> Any:
 
 
 def _areas(arrangement: Arrangement, slots: Mapping[Column, Sequence[int]]) -> dict[str, str]:
-    """Return the rows and the column of the grid that each panel has that is seen."""
+    """Return the grid area of each visible panel."""
     found = {}
     for number, column in enumerate(COLUMNS, 1):
         shares = dict(zip(arrangement.order[column], itertools.chain(slots[column], itertools.repeat(2)), strict=False))

@@ -49,13 +49,13 @@ _TABLE = """ /* the theme of the table comes later, with colours of its own */
 
 
 def forget_sheets(state: Any) -> None:
-    """Let a page be sent its style sheets anew: Panel may take some for known to the browser that never were sent."""
+    """Make Panel send its style sheets again: it may take some as sent that never were."""
     if state.curdoc is not None:
         getattr(state, "_stylesheets", {}).pop(state.curdoc, None)
 
 
 def styled(objects: Sequence[Any]) -> list[Any]:
-    """Apply the compact theme to components and to all that is within: Panel applies it to no children."""
+    """Apply the compact theme to components and all their children, which Panel does not do."""
     for each in objects:
         whole: Any = pn.panel(each)
         for part in whole.select():
@@ -65,7 +65,7 @@ def styled(objects: Sequence[Any]) -> list[Any]:
 
 
 class Compact(Native):  # type: ignore[misc,unused-ignore]
-    """Panel's own look, smaller, light or dark as the variables of the page are."""
+    """Panel's native design, smaller, in colours that are CSS variables of the page."""
 
     modifiers: ClassVar[dict[Any, dict[str, Any]]] = {
         Viewable: {"stylesheets": [Inherit, _ALL]},

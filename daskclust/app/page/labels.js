@@ -1,6 +1,7 @@
 // Names and roles for screen readers that Bokeh's and Panel's widgets lack. Their elements are in shadow roots.
 const ROLES = {"explorer-side": ["complementary", "Parameters"], "explorer-main": ["main", "Clusters"]}
 const TABLE = {tableholder: "rowgroup", table: "presentation", footer: "rowgroup", "footer-contents": "row", paginator: "gridcell"}
+const PLAYER = {slower: "Slower", previous: "Back", pause: "Pause", play: "Play", next: "Step", faster: "Faster"}
 
 function label(root) {
   for (const [name, [role, words]] of Object.entries(ROLES)) {
@@ -15,6 +16,10 @@ function label(root) {
     const title = root.querySelector(".bk-slider-title") ?? before?.querySelector(".bk-clearfix")
     handle.setAttribute("aria-label", title?.textContent.split(":")[0] || "value")
   }
+  for (const [part, words] of Object.entries(PLAYER)) {
+    for (const each of root.querySelectorAll(`button.${part}`)) each.setAttribute("aria-label", words)
+  }
+  for (const each of root.querySelectorAll("input[type=range]")) each.setAttribute("aria-label", "place")
   // a grid holds rows only: the buttons below a table are in its last one
   for (const [part, role] of Object.entries(TABLE)) {
     for (const each of root.querySelectorAll(`.tabulator-${part}`)) each.setAttribute("role", role)

@@ -21,6 +21,6 @@ body { overflow: auto }
 
 
 def frame(document: Any) -> None:
-    """Let a document that is served be framed so."""
+    """Set the HTML template of a served document."""
     script = Path(__file__).with_name("labels.js").read_text("utf-8")
     document.template = _HTML % (LIGHT.ground, DARK.ground, script)

@@ -39,7 +39,7 @@ class Ground(Protocol):
 
     @property
     def columns(self) -> Mapping[str, npt.NDArray[Any]]:
-        """What points can be chosen by in the view, beside the variables of the result."""
+        """Columns of the view, beside the variables of the result."""
 
     def expressions(self, source: str) -> dict[str, str]:
         """Return Python expressions for `columns`; `source` is what the lines call the result."""
@@ -87,49 +87,49 @@ class ExplorerSystem:
         return found
 
     def _key(self, values: Values) -> Any:
-        """Return what results are kept for."""
+        """Return the cache key: parameters that need a new run."""
         return {name: value for name, value in values.items() if name != self.cut}
 
     # ------------------------------------------------------------------------------------------------------- long work
     @classmethod
     def seconds_to_begin(cls, ds: xr.Dataset) -> float:
-        """Return about how long it takes to derive the ranges of parameters from the data."""
+        """Estimate the seconds to derive the ranges of parameters from the data."""
         return 2e-7 * max(ds.sizes.values())
 
     def seconds(self, values: Values) -> Workload:
-        """Return about how long `run` takes: no time where its results are kept, else as runs before did."""
+        """Estimate the seconds of `run`: 0 where its results are cached, else corrected by earlier runs."""
         work = Workload(0.0) if self.is_kept(values) else self.work(values)
         return work._replace(seconds=self._pace * work.seconds)
 
     def is_kept(self, values: Values) -> bool:
-        """Return whether `run` has little to do."""
+        """Return whether the results of `run` are cached."""
         return bool(self._kept[0] == self._key(values))
 
     def work(self, values: Values) -> Workload:
-        """Return about how long `run` takes on two cores where nothing is kept."""
+        """Estimate the seconds of `run` on two cores where nothing is cached."""
         n = max(self.ds.sizes.values())
         return Workload(self.point_seconds * n, f"{n:,} points")
 
     def learn(self, expected: float, seconds: float) -> None:
-        """Correct what is expected of later runs by one that took so many seconds."""
+        """Correct later estimates by a run that took so many seconds."""
         if min(expected, seconds) > _SURE:
             self._pace *= seconds / expected
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what another process is given: all but the data, which it has."""
+        """Return the state for another process: all but the data, which it has."""
         return vars(self) | {"ds": None}
 
     def take(self, other: ExplorerSystem) -> None:
-        """Take over what another process has kept."""
+        """Take over the caches of another process."""
         vars(self).update(vars(other) | {"ds": self.ds})
 
     def _without_small(self, found: xr.Dataset, least: int) -> xr.Dataset:
         """Return clusters of `least` points and more, and attributes that say so."""
         label = found["label"]
         attrs = {name: least if name == self.cut else value for name, value in label.attrs.items()}
-        told = re.sub(rf"\b{self.cut}=\d+", f"{self.cut}={least}", found.attrs[self.name])
+        call = re.sub(rf"\b{self.cut}=\d+", f"{self.cut}={least}", found.attrs[self.name])
         number = without_small(label.values, least)
-        return found.assign(label=(label.dims, number, attrs)).assign_attrs({self.name: told})
+        return found.assign(label=(label.dims, number, attrs)).assign_attrs({self.name: call})
 
     def lines(self, values: Values, name: str = "result") -> list[str]:
         """Return the Python lines that make what `run` returns, and call it `name`, from ``ds``."""
@@ -140,19 +140,19 @@ class ExplorerSystem:
         return []
 
     def ground(self, values: Values) -> Ground | None:
-        """Return what thresholds go through, the same object as long as it need not change; None: nothing is drawn."""
+        """Return what thresholds cut, the same object until it changes; None where there is no such plot."""
         return None
 
     def ground_lines(self, values: Values, ground: Ground, name: str) -> list[str]:
-        """Return the Python lines that make a result with all that `ground` draws, and call it `name`."""
+        """Return the Python lines that make a result with all variables of `ground`, and call it `name`."""
         return self.lines(values, name)
 
     def implied(self, values: Values, name: str, value: Any) -> dict[str, Any]:
-        """Return the parameters that change when one is changed by the user: itself, and maybe others."""
+        """Return the parameters that change with one that the user changes, itself included."""
         return {name: value}
 
     def is_given(self, name: str) -> bool:
-        """Return whether a variable is one of the data, and no result."""
+        """Return whether a variable is in the data set."""
         return name in self.ds.variables
 
     def expression(self, name: str, source: str) -> str:

@@ -32,12 +32,12 @@ class Decision:
 
     @property
     def level(self) -> float:
-        """Where points without a nearest higher are drawn."""
+        """Distance at which points without a nearest higher are drawn."""
         return 1.6 * self.reach
 
     @cached_property
     def floors(self) -> tuple[float, float]:
-        """Least density and least distance that are drawn: what is not positive is there."""
+        """Lower limits of density and distance, where values that are not positive are drawn."""
         return _least(self.density), _least(self.delta)
 
     @cached_property
@@ -127,7 +127,7 @@ class Clue(ExplorerSystem):
         return self._of(values["dc"], _reach(values), values["kernel"])
 
     def _of(self, dc: float, reach: float, kernel: str) -> Any:
-        """Return a fit with these densities, in which nearest highers are known as far as `reach`."""
+        """Return a fit with these densities, and nearest highers within `reach`."""
         from daskclust.clue.estimator import CLUE
 
         key, fit = self._kept

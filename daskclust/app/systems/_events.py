@@ -53,8 +53,8 @@ class Events(ExplorerSystem):
         found = ClustAccessor(self.ds.isel({dim: ~noisy})).events(**how)
         label = np.full(len(noisy), NOISE)
         label[~noisy] = found["label"].values
-        told = {"label": (dim, label, found["label"].attrs), "is_noisy": (dim, noisy)}
-        return self.ds.assign(told).assign_attrs(found.attrs)
+        results = {"label": (dim, label, found["label"].attrs), "is_noisy": (dim, noisy)}
+        return self.ds.assign(results).assign_attrs(found.attrs)
 
     def table(self, result: xr.Dataset) -> xr.Dataset:
         if "is_noisy" in result:

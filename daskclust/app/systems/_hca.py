@@ -28,7 +28,7 @@ _APRIORI = {"given": "apriori", "none": None, "kmeans": "kmeans"}  # what ``ds.c
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """Merges of cells, SciPy's linkage: what the dendrogram draws and cuts go through."""
+    """SciPy's linkage of cells: what the dendrogram draws and what is cut."""
 
     linkage: npt.NDArray[np.float64]
     title: ClassVar[str] = "dendrogram"

@@ -36,7 +36,7 @@ def lengths(X: npt.NDArray[Any], group: npt.NDArray[Any] | None = None) -> tuple
 
 
 class ScalePairs:
-    """How many pairs of points of one group are within a radius, about: counted on a sample."""
+    """Number of pairs of points of one group within a radius, estimated on a sample."""
 
     def __init__(self, X: npt.NDArray[Any], group: npt.NDArray[Any] | None = None) -> None:
         self._n = len(X)

@@ -19,7 +19,7 @@ _MOST_NUMBERS = 6  # of clusters in a cell of the table
 
 
 class Comparison(NamedTuple):
-    """What became of clustering A in clustering B."""
+    """How clustering B differs from clustering A."""
 
     ari: float
     moved: npt.NDArray[np.bool_]  # points in another cluster than the one that matches theirs, or no longer noise
@@ -29,7 +29,7 @@ class Comparison(NamedTuple):
 
     @property
     def words(self) -> str:
-        """How alike they are, in one line."""
+        """Similarity and changes, in one line."""
         n, moved = len(self.moved), int(np.count_nonzero(self.moved))
         share = f"{moved / max(n, 1):.1%}" if moved == 0 or moved >= 0.0005 * n else "below 0.1%"
         before, after = self.n_clusters
@@ -37,59 +37,58 @@ class Comparison(NamedTuple):
 
 
 def compare(before: Ids, after: Ids) -> Comparison:
-    """Return what became of the clusters `before`, -1 noise, in those `after`."""
-    from daskclust.metrics import adjusted_rand_index
-
+    """Compare two clusterings of the same points, -1 noise."""
     table = contingency(before, after)
     partner = match(table)
     moved = np.append(partner, NOISE)[before] != after  # the last one is that of noise
-    ari = adjusted_rand_index(before, after)
-    return Comparison(ari, moved, table.shape, changes(table, before, after), partner)
+    sizes = [np.bincount(label[label >= 0], minlength=k) for label, k in zip((before, after), table.shape, strict=True)]
+    return Comparison(_rand_index(table, *sizes, len(before)), moved, table.shape, changes(table, *sizes), partner)
 
 
 def contingency(before: Ids, after: Ids) -> sp.coo_array:
     """Return the number of points in each pair of clusters; noise has no part."""
     both = (before >= 0) & (after >= 0)
     shape = int(before.max(initial=-1)) + 1, int(after.max(initial=-1)) + 1
-    table = sp.coo_array((np.ones(np.count_nonzero(both)), (before[both], after[both])), shape)
-    table.sum_duplicates()
-    return table
+    return sp.csr_array((np.ones(np.count_nonzero(both)), (before[both], after[both])), shape).tocoo()
 
 
 def match(table: sp.coo_array) -> Ids:
-    """Return the cluster after for each one before, -2 for none, such that as many points as possible stay.
-
-    Each may also match nothing, which counts less than any point: then a full matching always exists.
-    """
-    rows, columns = table.shape
-    if not table.nnz:
-        return np.full(rows, _NO_MATCH)
-    nothing = sp.eye_array(rows, format="coo") / (4.0 * rows)
-    graph = sp.csr_array(sp.hstack([table, nothing]))
-    chosen = sp.csgraph.min_weight_full_bipartite_matching(graph, maximize=True)[1]
-    return np.where(chosen < columns, chosen, _NO_MATCH).astype(np.int64)
+    """Return the cluster after for each one before, -2 for none: the pairs with most points in common come first."""
+    partner, free = np.full(table.shape[0], _NO_MATCH), [True] * table.shape[1]
+    order = np.argsort(-table.data, kind="stable")
+    for a, b in zip(table.row[order].tolist(), table.col[order].tolist(), strict=True):
+        if free[b] and partner[a] == _NO_MATCH:
+            partner[a], free[b] = b, False
+    return partner
 
 
-def changes(table: sp.coo_array, before: Ids, after: Ids) -> pd.DataFrame:
-    """Return the clusters that were split or merged, that appeared or vanished, the largest first.
+def _rand_index(table: sp.coo_array, of_a: Ids, of_b: Ids, n: int) -> float:
+    """Return `daskclust.metrics.adjusted_rand_index` of clusters that are counted already."""
+    both, one, other = (float((size * (size - 1.0)).sum()) for size in (table.data, of_a, of_b))  # pairs of points
+    by_chance, most = one * other / max(n * (n - 1.0), 1.0), (one + other) / 2
+    return (both - by_chance) / (most - by_chance) if most > by_chance else 1.0
+
+
+def changes(table: sp.coo_array, of_a: Ids, of_b: Ids) -> pd.DataFrame:
+    """Return the clusters that were split or merged, that appeared or vanished, the largest first; `of_a` are sizes.
 
     Two clusters belong together where more than half of the points of one of them are in the other.
     """
-    pairs = zip((before, after), table.shape, strict=True)
-    of_a, of_b = (np.bincount(label[label >= 0], minlength=count) for label, count in pairs)
     half = table.data > 0.5 * np.minimum(of_a[table.row], of_b[table.col])
     links = sp.csr_array((np.ones(half.sum()), (table.row[half], table.col[half])), table.shape)
-    rows = [("split", str(a), _numbers(bs), of_a[a]) for a, bs in _linked(links) if len(bs) > 1]
-    rows += [("merged", _numbers(some), str(b), of_b[b]) for b, some in _linked(links.T.tocsr()) if len(some) > 1]
-    rows += [("vanished", str(a), "", of_a[a]) for a, bs in _linked(links) if not len(bs) and of_a[a]]
-    rows += [("appeared", "", str(b), of_b[b]) for b, some in _linked(links.T.tocsr()) if not len(some) and of_b[b]]
+    rows = [("split", str(a), _numbers(bs), of_a[a]) for a, bs in _several(links)]
+    rows += [("merged", _numbers(some), str(b), of_b[b]) for b, some in _several(links.T.tocsr())]
+    gone, new = ((links.sum(axis=side) == 0) & (size > 0) for side, size in ((1, of_a), (0, of_b)))
+    rows += [("vanished", str(a), "", of_a[a]) for a in np.flatnonzero(gone)]
+    rows += [("appeared", "", str(b), of_b[b]) for b in np.flatnonzero(new)]
     frame = pd.DataFrame(rows, columns=["change", "A", "B", "points"])
     return frame.sort_values("points", ascending=False, kind="stable", ignore_index=True)
 
 
-def _linked(links: sp.csr_array) -> Iterator[tuple[int, Ids]]:
-    """Yield each row, and its columns in ascending order."""
-    return enumerate(map(np.sort, np.split(links.indices, links.indptr[1:-1]))) if links.shape[0] else iter(())
+def _several(links: sp.csr_array) -> Iterator[tuple[int, Ids]]:
+    """Yield each row with more than one column, and these columns in ascending order."""
+    for row in np.flatnonzero(np.diff(links.indptr) > 1):
+        yield row, np.sort(links.indices[links.indptr[row] : links.indptr[row + 1]])
 
 
 def _numbers(numbers: Ids) -> str:
@@ -98,6 +97,6 @@ def _numbers(numbers: Ids) -> str:
 
 
 def _digits(value: float) -> str:
-    """Return two digits, and as many as it takes to tell what is nearly 1 from 1."""
+    """Return two digits, more where a value is nearly 1."""
     digits = next((digits for digits in range(2, 8) if value == 1 or round(value, digits) < 1), 8)
     return f"{value:.{digits}f}"

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import panel as pn
 
-from daskclust.app.selection import Moved
-from daskclust.app.slices import Slice
+from daskclust.app.selection import Moved, Range
 from daskclust.app.state import Outcome, State
 from daskclust.app.tools.compare import Comparison, compare
 from daskclust.app.views._scene import Choose, Scene, View
@@ -24,14 +23,14 @@ _TITLES = {"change": "change", "A": "A", "B": "now", "points": "points"}
 
 
 class Kept:
-    """An outcome that was kept, and how the present one differs from it."""
+    """An outcome that later ones are compared with."""
 
     def __init__(self, outcome: Outcome) -> None:
         self.outcome = outcome
         self._last: tuple[Outcome, Comparison, Outcome] | None = None
 
     def against(self, present: Outcome) -> tuple[Comparison, Outcome]:
-        """Return the comparison, and what was kept in the numbers, and so the colours, of clusters that match."""
+        """Return the comparison, and the kept outcome with the numbers, and so the colours, of matching clusters."""
         if self._last is None or self._last[0] is not present:
             found = compare(self.outcome.label, present.label)
             alone = found.partner < 0
@@ -47,13 +46,13 @@ class Kept:
         return self._last[1], self._last[2]
 
     def moved(self) -> Moved:
-        """Return what chooses the points that moved."""
+        """Return the selection of points that moved."""
         request = self.outcome.request
         return Moved(self.outcome.label, tuple(request.system.lines(request.values, "kept")), compare)
 
 
 class KeptPicture(Picture):
-    """The picture of what was kept; its axes are those of the present picture."""
+    """The picture of the kept outcome, with the axes of the present picture."""
 
     title = "A"
     where = "right"
@@ -65,30 +64,30 @@ class KeptPicture(Picture):
     def prepare(self, scene: Scene, setting: Any) -> Show:
         return super().prepare(scene._replace(outcome=self._kept.against(scene.outcome)[1]), setting)
 
-    def _title(self, outcome: Outcome, part: Slice | None, label: npt.NDArray[np.int64]) -> str:
-        return super()._title(self._kept.outcome, part, label)  # numbers of clusters have gaps here
+    def _title(self, outcome: Outcome, within: tuple[Range, ...], label: npt.NDArray[np.int64]) -> str:
+        return super()._title(self._kept.outcome, within, label)  # numbers of clusters have gaps here
 
 
 class Changes(View):
-    """How alike both are, and the clusters that were split or merged, that appeared or vanished."""
+    """Similarity of both, and clusters that were split or merged, that appeared or vanished."""
 
     title = "changes"
 
     def __init__(self, kept: Kept, choose: Choose, forget: Callable[[], None]) -> None:
         self._kept = kept
-        self._words = pn.pane.HTML("", sizing_mode="stretch_width", margin=(28, 10, 0, 10))
+        self.words = pn.pane.HTML("", sizing_mode="stretch_width", margin=(28, 10, 0, 10))
         moved = button("Choose the points that moved", lambda: choose(kept.moved()))
         drop = button("Forget A", forget)
         self._table = pn.widgets.Tabulator(
             None, disabled=True, show_index=False, layout="fit_columns",
             theme="simple", sizing_mode="stretch_both", titles=_TITLES, min_height=60,
         )  # fmt: skip
-        self.panel = pn.Column(self._words, pn.Row(moved, drop, margin=0), self._table, sizing_mode="stretch_both")
+        self.panel = pn.Column(self.words, pn.Row(moved, drop, margin=0), self._table, sizing_mode="stretch_both")
 
     def prepare(self, scene: Scene, setting: Any) -> Show:
         found, _ = self._kept.against(scene.outcome)
         return functools.partial(self._show, found)
 
     def _show(self, found: Comparison) -> None:
-        self._words.object = f"<span class='compared'>{in_html(found.words)}</span>"
+        self.words.object = f"<span class='compared'>{in_html(found.words)}</span>"
         self._table.value = found.changes

@@ -13,7 +13,7 @@ import numpy as np
 import panel as pn
 
 from daskclust.app.code import blocks, code
-from daskclust.app.slices import Slice
+from daskclust.app.selection import Range, mask_of
 from daskclust.app.state import State
 from daskclust.app.systems import SYSTEMS, Decision, Hierarchy
 from daskclust.app.widgets import BESIDE, button, heading
@@ -26,11 +26,11 @@ _LINES_STYLE = "textarea.bk-input { font: 11px monospace; height: 230px }"
 
 
 class Seen(NamedTuple):
-    """What the page shows: axes of the picture, ends of axes by the title of a panel, the one slice, if any."""
+    """What the page shows: axes of the picture, ends of axes by the title of a panel, the slice, if there is one."""
 
     axes: tuple[str, str]
     ranges: Mapping[str, Ranges]
-    slice: Slice | None = None
+    within: tuple[Range, ...] = ()
 
 
 class Exporting:
@@ -62,11 +62,11 @@ class Exporting:
         self.panel = pn.Column(heading("Save"), self._name, *rows, self.lines, margin=0, sizing_mode="stretch_width")
 
     def tell_lines(self) -> None:
-        """Show the lines that do in Python what the page does."""
+        """Show the Python lines of the session."""
         self.lines.param.update(value=code(self._state), visible=True)
 
     def table(self, kind: str) -> bytes:
-        """Return the table, of clusters with chosen points or of all, as a file."""
+        """Return the table as a file: clusters with chosen points, or all."""
         frame = self._state.present.rows(self._state.mask).to_dataframe()
         made: bytes = frame.rename(columns=in_sheet).to_csv().encode() if kind == "csv" else frame.to_parquet()
         return made
@@ -74,13 +74,13 @@ class Exporting:
 
 # -------------------------------------------------------------------------------------------------------------- figures
 def figures(state: State) -> list[str]:
-    """Return what there are figures of."""
+    """Return the names of available figures."""
     ground = state.present.ground
     return ["picture"] if ground is None else ["picture", ground.title]
 
 
 def figure(state: State, seen: Seen, name: str, kind: str) -> bytes:
-    """Return a figure ("svg", "png") as it is seen, drawn by matplotlib: points are vectors where they are few."""
+    """Return a figure ("svg", "png") of the present view, drawn by matplotlib: few points are vectors."""
     from daskclust import plot
 
     with tempfile.TemporaryDirectory() as folder:
@@ -107,15 +107,15 @@ def _element(state: State, seen: Seen, name: str) -> Any:
         inside &= (outcome.columns[axis] >= low) & (outcome.columns[axis] <= high)
     if outcome.hidden is not None:
         inside &= ~outcome.hidden
-    if seen.slice is not None and state.slices is not None:
-        inside &= state.slices.inside(seen.slice, outcome.columns)
+    if seen.within:
+        inside &= mask_of(seen.within, outcome.columns)
     dim = outcome.result["label"].dims[0]
     drawn = plot.clusters(outcome.result.isel({dim: np.flatnonzero(inside)}), *seen.axes)
     return drawn.opts(xlim=ranges[0], ylim=ranges[1])
 
 
 def _powers(ranges: Ranges) -> Ranges:
-    """Return the ends of axes of which the page shows logarithms."""
+    """Return the limits of logarithmic axes."""
     x, y = ((10.0**low, 10.0**high) for low, high in ranges)
     return x, y
 
@@ -124,16 +124,16 @@ def _powers(ranges: Ranges) -> Ranges:
 def notebook(state: State, seen: Seen) -> str:
     """Return the session as a notebook (nbformat 4.5), which runs from top to bottom: data, clusters, table, pictures.
 
-    Where nobody told how ``ds`` is made, the first cell asks for it.
+    Where it is not known how ``ds`` is made, the first cell asks for it.
     """
     title = SYSTEMS[state.system.name].title
     values = ", ".join(f"`{name} = {value!r}`" for name, value in state.values.items())
     outcome = state.present
-    told = f"{outcome.n_clusters:,} clusters of {len(outcome.label):,} points, {outcome.n_noise:,} of them noise."
+    summary = f"{outcome.n_clusters:,} clusters of {len(outcome.label):,} points, {outcome.n_noise:,} of them noise."
     imports, source, *rest = blocks(state)
     asked = [] if source else ["`ds` must be the data set that was explored."]
     names = ["## Clusters", "## Chosen points"]
-    cells = [_cell("markdown", [f"# {title}", "", f"Parameters: {values}.", "", told, *asked])]
+    cells = [_cell("markdown", [f"# {title}", "", f"Parameters: {values}.", "", summary, *asked])]
     drawing = ["import holoviews as hv", "from daskclust import plot", "", 'hv.extension("bokeh")']
     cells.append(_cell("code", [*imports, *drawing]))
     cells += [_cell("code", source)] if source else []
@@ -153,13 +153,13 @@ def _cell(kind: str, lines: list[str]) -> dict[str, Any]:
 
 
 def _plots(state: State, seen: Seen) -> list[list[str]]:
-    """Return the lines of each picture, as it is seen."""
+    """Return the lines that draw each picture, with its present axes."""
     system, drawn = state.system, state.system.drawn
     x, y = seen.ranges["picture"]
     lines = []
-    if seen.slice is not None and state.slices is not None:
-        within = state.slices.range(seen.slice, state.present.columns)
-        lines = [f"there = {within.words({within.name: system.expression(within.name, 'result')})}"]
+    if seen.within:
+        parts = [each.words({each.name: system.expression(each.name, "result")}) for each in seen.within]
+        lines = [f"there = {' & '.join(parts)}"]
         drawn = f"result.isel({argument(state.present.result['label'].dims[0], 'there')})"
     first, second = map(repr, seen.axes)
     chosen = [[f"plot.clusters(chosen, {first}, {second})"]] if state.mask is not None and drawn != "cells" else []

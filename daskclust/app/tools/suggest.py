@@ -34,7 +34,7 @@ _SIDE = tuple((dx, dy) for dx in (-1, 0, 1) for dy in (-1, 0, 1))
 
 
 class Curve(NamedTuple):
-    """What the suggestion is read from: values, the place of the knee or gap, words at the axes, which are in log."""
+    """The curve behind a suggestion: values, its knee or gap, labels of the axes and whether these are logarithmic."""
 
     x: Array
     y: Array
@@ -52,7 +52,7 @@ class Suggestion(NamedTuple):
 
 
 def suggest(outcome: Outcome) -> Suggestion:
-    """Return what the data suggest for the parameters of the system of an outcome."""
+    """Return suggested parameters for the system of an outcome."""
     system, values = outcome.request.system, outcome.request.values
     return _OF_SYSTEM[system.name](outcome, system.ds, values)
 
@@ -81,7 +81,7 @@ def neighbour_distances(X: Array, k: int, box: Array | None = None) -> Array:
 
 
 def length(X: Array, k: int, box: Array | None = None) -> tuple[float | None, str, Curve]:
-    """Return the distance at the knee (None where there is no knee), what it tells, and the curve."""
+    """Return the distance at the knee (None where there is no knee), the reason, and the curve."""
     words = "share of points (%)", f"distance to neighbour {k}"
     if len(X) < max(k, 10):
         return None, f"{len(X)} points are too few for distances to neighbour {k}", Curve(*_NOTHING, None, words)
@@ -93,12 +93,12 @@ def length(X: Array, k: int, box: Array | None = None) -> tuple[float | None, st
     curve = Curve(share, found, at if is_knee else None, words)
     if not is_knee:
         return None, f"Distances to neighbour {k} have no knee: the density is nearly the same everywhere", curve
-    told = f"{at[0]:.0f}% of points have {k - 1} neighbours within {at[1]:.3g}; beyond this knee distances rise steeply"
-    return at[1], told, curve
+    reason = f"{at[0]:.0f}% of points have {k - 1} neighbours within {at[1]:.3g}; distances rise steeply beyond"
+    return at[1], reason, curve
 
 
 def _even(found: Array, share: float, k: int, dims: int) -> float:
-    """Return the distance that this share of points would be within, were all spread evenly, by the median."""
+    """Return the distance quantile of evenly spread points with the same median."""
     from scipy.stats import gamma
 
     volumes = gamma.ppf([min(share, 0.999), 0.5], k)
@@ -107,18 +107,18 @@ def _even(found: Array, share: float, k: int, dims: int) -> float:
 
 def _dbscan(outcome: Outcome, ds: xr.Dataset, values: Values) -> Suggestion:
     X, box = _points(ds)
-    at, told, curve = length(X, max(2, values["min_samples"]), box)
-    return Suggestion({} if at is None else {"eps": rounded(at)}, f"{told}.", curve)
+    at, reason, curve = length(X, max(2, values["min_samples"]), box)
+    return Suggestion({} if at is None else {"eps": rounded(at)}, f"{reason}.", curve)
 
 
 def _fof(outcome: Outcome, ds: xr.Dataset, values: Values) -> Suggestion:
     """Suggest a length by the neighbour 2 d, as Sander et al. (1998) for DBSCAN: friends have no least number."""
     X, box = _points(ds)
-    at, told, curve = length(X, 2 * X.shape[1] + 1, box)
+    at, reason, curve = length(X, 2 * X.shape[1] + 1, box)
     if at is None or box is None or not all(box) or "b" not in values:
-        return Suggestion({} if at is None else {"linking_length": rounded(at)}, f"{told}.", curve)
+        return Suggestion({} if at is None else {"linking_length": rounded(at)}, f"{reason}.", curve)
     separation = float(np.prod(box) / len(X)) ** (1 / X.shape[1])
-    return Suggestion({"b": rounded(at / separation)}, f"{told}; b is that by the mean separation.", curve)
+    return Suggestion({"b": rounded(at / separation)}, f"{reason}; b is that by the mean separation.", curve)
 
 
 def _points(ds: xr.Dataset) -> tuple[Array, Array | None]:
@@ -195,9 +195,9 @@ def _clue(outcome: Outcome, ds: xr.Dataset, values: Values) -> Suggestion:
     rhoc = _between(density[seeds], rivals if len(rivals) else decision.density[decision.density > 0].min())
     number = int(np.count_nonzero((density >= rhoc) & (delta > delta_c)))
     factor = product[count - 1] / product[count]
-    told = f"{count} points stand out: density times distance to a higher point is {factor:.1f} times the next one's"
-    told += "." if number == count else f"; thresholds that keep all of them have {number} seeds."
-    return Suggestion({"rhoc": rhoc, "delta_c": delta_c}, told, curve)
+    reason = f"{count} points stand out: density times distance to a higher point is {factor:.1f} times the next one's"
+    reason += "." if number == count else f"; thresholds that keep all of them have {number} seeds."
+    return Suggestion({"rhoc": rhoc, "delta_c": delta_c}, reason, curve)
 
 
 def _apart(ds: xr.Dataset) -> Array:
@@ -209,7 +209,7 @@ def _apart(ds: xr.Dataset) -> Array:
 
 
 def _between(kept: Array, others: Array) -> float:
-    """Return a threshold that keeps all of some, in the middle of what is free below them."""
+    """Return a threshold between some values and the next lower ones."""
     low = others.max(initial=0.0)
     least = float(kept.min())
     return rounded(float(np.sqrt(least * low)), 4) if 0 < low < least else rounded(0.999 * least, 4)
@@ -248,8 +248,8 @@ def _events(outcome: Outcome, ds: xr.Dataset, values: Values) -> Suggestion:
     found = times_between(x[early], ds["y"].values[early], toa[early])
     positive = found[found > 0]
     if len(positive) < 100:
-        told = f"Only {len(positive)} hits have an earlier one on a touching pixel."
-        return Suggestion({}, told, Curve(*_NOTHING, None, words, (True, False)))
+        reason = f"Only {len(positive)} hits have an earlier one on a touching pixel."
+        return Suggestion({}, reason, Curve(*_NOTHING, None, words, (True, False)))
     # bins of a tenth of a decade, smoothed by a fifth: a clock's ticks make no valleys
     low, high = np.log10([positive.min(), positive.max() * 1.001])
     edges = np.linspace(low, high, max(3, round(10 * (high - low)) + 1))
@@ -264,9 +264,9 @@ def _events(outcome: Outcome, ds: xr.Dataset, values: Values) -> Suggestion:
     if smooth[valley] * _LEAST_GAP > min(smooth[first], smooth[last]):
         return Suggestion({}, "The valley between two peaks of the times is too shallow to cut there.", curve)
     at = rounded(float(middle[valley]), 2)
-    told = f"Touching hits follow within {middle[first]:.2g} ns in one particle, after {middle[last]:.2g} ns by chance"
+    reason = f"Touching hits follow within {middle[first]:.2g} ns in one particle, after {middle[last]:.2g} by chance"
     return Suggestion(
-        {"dt_max": at}, f"{told}; {at:g} ns is the valley.", curve._replace(at=(at, float(smooth[valley])))
+        {"dt_max": at}, f"{reason}; {at:g} ns is the valley.", curve._replace(at=(at, float(smooth[valley])))
     )
 
 
@@ -282,12 +282,12 @@ def _hca(outcome: Outcome, ds: xr.Dataset, values: Values) -> Suggestion:
         return Suggestion({}, f"No merge is {_LEAST_JUMP:g} times as high as the one before it.", curve)
     place = int(np.argmax(jumps))
     count = place + 2
-    told = (
+    reason = (
         f"The merge of {count} clusters into {count - 1}, at height {heights[place]:.3g}, is {jumps[place]:.1f} times"
     )
     how = {"cut": "number", "n_clusters": count}
-    told += " as high as the one before it: the largest jump."
-    return Suggestion(how, told, curve._replace(at=(float(count), float(heights[place]))))
+    reason += " as high as the one before it: the largest jump."
+    return Suggestion(how, reason, curve._replace(at=(float(count), float(heights[place]))))
 
 
 _NOTHING = (np.empty(0), np.empty(0))

@@ -22,14 +22,14 @@ _PLAIN = {"width": None, "height": 170, "toolbar_location": None, "tools": "", "
 
 
 class Suggesting:
-    """A button, and below it what was suggested; `use` takes values of parameters; another button is `beside`."""
+    """A button, and below it the suggestion; `use` applies it; another button is `beside`."""
 
     def __init__(self, state: State, use: Callable[[dict[str, Any]], None], later: Later | None, beside: Any) -> None:
         self._state, self._use = state, use
         self.latest = Latest(self._begin, self._fail, lambda: None, later)
         self._ask = button("Suggest parameters", self.latest.ask, width=130, margin=(3, 4, 3, 10))
-        self._shown = pn.Column(visible=False, margin=0, sizing_mode="stretch_width")
-        self.panel = pn.Column(pn.Row(self._ask, beside, margin=0), self._shown, margin=0, sizing_mode="stretch_width")
+        self.shown = pn.Column(visible=False, margin=0, sizing_mode="stretch_width")
+        self.panel = pn.Column(pn.Row(self._ask, beside, margin=0), self.shown, margin=0, sizing_mode="stretch_width")
 
     def _begin(self) -> Iterator[Show]:
         self._ask.loading = True
@@ -42,19 +42,19 @@ class Suggesting:
 
     def _fail(self, error: Exception) -> None:
         self._ask.loading = False
-        self._shown.param.update(objects=[_words(in_html(f"No suggestion: {error}"))], visible=True)
+        self.shown.param.update(objects=[_words(in_html(f"No suggestion: {error}"))], visible=True)
 
     def _show(self, found: Suggestion) -> None:
         self._ask.loading = False
-        parts = [_words(_told(found.values) + in_html(found.reason))]
+        parts = [_words(_values_html(found.values) + in_html(found.reason))]
         if len(found.curve.x):
             parts.append(pn.pane.Bokeh(_drawn(found.curve), sizing_mode="stretch_width", margin=0))
         if found.values:
             parts.append(button("Use", lambda: self._use(found.values)))
-        self._shown.param.update(objects=parts, visible=True)
+        self.shown.param.update(objects=parts, visible=True)
 
 
-def _told(values: Mapping[str, Any]) -> str:
+def _values_html(values: Mapping[str, Any]) -> str:
     numbers = [f"{name} = {value:g}" for name, value in values.items() if not isinstance(value, str)]
     return f"<b>{', '.join(numbers)}</b><br>" if numbers else ""
 

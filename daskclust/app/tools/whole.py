@@ -25,21 +25,21 @@ _SUFFIXES = (".parquet", ".h5", ".csv")
 
 
 class Clustering:
-    """A name for the files, a button, and how far the work is; the page can be used meanwhile."""
+    """Name of the output, a button and a progress bar; the page can be used meanwhile."""
 
     def __init__(self, state: State, part: OpenedPart, later: Later | None) -> None:
         self._state, self._part, self._later = state, part, later
         wide: dict[str, Any] = {"sizing_mode": "stretch_width"}
-        told = f"A part is seen. All {part.of:,} points are clustered on Dask with these parameters, into files here."
+        text = f"A part is seen. All {part.of:,} points are clustered on Dask with these parameters, into files here."
         self._name: Any = pn.widgets.TextInput(label="file for labels", value="labels.parquet", **wide)
-        self._button = button("Cluster all on Dask", self._begin, **wide)
-        self._words = pn.pane.HTML("", margin=(0, 10), **wide)
+        self.button = button("Cluster all on Dask", self.begin, **wide)
+        self.words = pn.pane.HTML("", margin=(0, 10), **wide)
         self._bar = pn.indicators.Progress(value=0, max=100, visible=False, **wide)
-        what = pn.pane.HTML(told, margin=(5, 10, 0, 10), **wide)
-        self.panel = pn.Column(what, self._name, self._button, self._bar, self._words, margin=0, **wide)
+        what = pn.pane.HTML(text, margin=(5, 10, 0, 10), **wide)
+        self.panel = pn.Column(what, self._name, self.button, self._bar, self.words, margin=0, **wide)
 
-    def _begin(self) -> None:
-        self._button.disabled, self._words.object = True, "starting workers …"
+    def begin(self) -> None:
+        self.button.disabled, self.words.object = True, "starting workers …"
         request = self._state.request()
         work = functools.partial(
             cluster_whole, self._part.whole, request.system, request.values, self._name.value, self._report
@@ -54,12 +54,12 @@ class Clustering:
             words = work()
         except Exception as error:  # of a worker, a disk, a scheduler: the page goes on
             words = f"It failed: {error}"
-        self._tell(functools.partial(self._end, words))
+        self._call_later(functools.partial(self._end, words))
 
     def _report(self, done: int, total: int, step: str) -> None:
-        self._tell(functools.partial(self._show, done, total, step))
+        self._call_later(functools.partial(self._show, done, total, step))
 
-    def _tell(self, show: Show) -> None:
+    def _call_later(self, show: Show) -> None:
         if self._later is None:
             show()
         else:
@@ -67,15 +67,15 @@ class Clustering:
 
     def _show(self, done: int, total: int, step: str) -> None:
         self._bar.param.update(visible=True, value=round(100 * done / total) if total else 0)
-        self._words.object = in_html(f"{step or 'reading'}: {done:,} of {total:,} tasks")
+        self.words.object = in_html(f"{step or 'reading'}: {done:,} of {total:,} tasks")
 
     def _end(self, words: str) -> None:
-        self._bar.visible = self._button.disabled = False
-        self._words.object = in_html(words)
+        self._bar.visible = self.button.disabled = False
+        self.words.object = in_html(words)
 
 
 def files_of(name: str) -> tuple[Path, Path]:
-    """Return the files of points with labels, which has this name, and of the table beside it, in this folder.
+    """Return the paths of points with labels and of the table beside them, in this folder.
 
     Whoever sees the page chooses the name: it names no other folder, and no file that is there.
     """
@@ -92,7 +92,7 @@ def files_of(name: str) -> tuple[Path, Path]:
 def cluster_whole(
     whole: xr.Dataset, system: ExplorerSystem, values: Mapping[str, Any], name: str, report: Report
 ) -> str:
-    """Cluster all with the current Dask client, or with own workers, write labels and table, and say what there is."""
+    """Cluster all with the current Dask client, or own workers; write labels and table; return a summary."""
     from distributed import default_client
 
     from daskclust import workers

@@ -49,14 +49,14 @@ return size >= 1e6 || (size > 0 && size < 1e-3) ? plain.toExponential() : plain.
 
 
 def span(values: Array, margin: float = 0.03) -> tuple[float, float]:
-    """Return a range that holds all values, and a little more."""
+    """Return the range of values with a margin."""
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
     more = margin * (high - low) or 0.5
     return low - more, high + more
 
 
 def alike(ranges: Ranges, size: tuple[int, int]) -> Ranges:
-    """Return ranges in which a unit is as long on both axes, unless one of them is a strip."""
+    """Return ranges with equal units on both axes, unless one is more than four times as long."""
     lengths = [high - low for low, high in ranges]
     if max(lengths) > 4 * min(lengths):
         return ranges
@@ -74,7 +74,7 @@ def none(*columns: str) -> dict[str, Array]:
 
 
 class Canvas:
-    """A picture with words at its axes, which fills its panel; `more` are options of `bokeh.plotting.figure`.
+    """A figure that fills its panel; `more` are options of `bokeh.plotting.figure`.
 
     With `equal`, a unit is as long on both axes, whatever the size.
     """
@@ -111,7 +111,7 @@ class Canvas:
 
     # ------------------------------------------------------------------------------------------------------- what comes
     def watch(self, axes: tuple[str, str], choose: Choose, moved: Callable[[], None] | None = None) -> None:
-        """Call `choose` with what is drawn with the mouse, and `moved` when axes have changed."""
+        """Call `choose` with a box or a lasso that was drawn, and `moved` when axes have changed."""
 
         def on_geometry(event: Any) -> None:
             shape = event.geometry
@@ -129,7 +129,7 @@ class Canvas:
             self._on_size(moved)
 
     def on_click(self, call: Callable[[float, float], None]) -> None:
-        """Call with the place of a click between the axes."""
+        """Call a function with the coordinates of a click."""
 
         def on_tap(event: Any) -> None:
             (left, right), (low, high) = self.ranges
@@ -139,7 +139,7 @@ class Canvas:
         self.figure.on_event(Tap, on_tap)
 
     def nearest(self, at: tuple[float, float], x: Array, y: Array) -> int | None:
-        """Return which point is nearest to a place, and within reach of a click."""
+        """Return the nearest point within ten pixels of a click, or None."""
         pixels = [count / (high - low) for count, (low, high) in zip(self.size, self.ranges, strict=True)]
         away = np.hypot((x - at[0]) * pixels[0], (y - at[1]) * pixels[1])
         cell = 0.75 * min(pixels) if x.dtype.kind in "iu" else 0.0  # a pixel of a detector is clicked anywhere
@@ -151,14 +151,14 @@ class Canvas:
             self.figure.on_change(side, lambda attr, old, new: call())
 
     def _fit(self) -> None:
-        """Let axes show what is wanted, with equal units, in a frame of another size."""
+        """Fit the axes to a frame of another size, with equal units."""
         if self.ranges != self._fitted:  # the user has changed it
             self._wanted = self.ranges
         self.zoom(self._wanted)
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height of the frame in pixels, once a browser has told."""
+        """Width and height of the frame in pixels."""
         try:
             return max(self.figure.inner_width, 1), max(self.figure.inner_height, 1)
         except UnsetValueError:
@@ -166,12 +166,12 @@ class Canvas:
 
     @property
     def ranges(self) -> Ranges:
-        """What axes show now."""
+        """Present limits of the axes."""
         x, y = ((float(ends.start), float(ends.end)) for ends in (self.figure.x_range, self.figure.y_range))
         return x, y
 
     def link(self, other: Canvas) -> None:
-        """Let axes show what those of another picture show, and the other way round.
+        """Link the axes with those of another picture, both ways.
 
         Ranges are not shared: a page that is given a picture beside others that are there does not find them.
         """
@@ -184,12 +184,12 @@ class Canvas:
 
     # ------------------------------------------------------------------------------------------------------- what goes
     def show(self, ranges: Ranges) -> None:
-        """Let axes show something else, to which the reset tool comes back."""
+        """Set the limits of the axes, to which the reset tool comes back."""
         self.whole = ranges
         self.zoom(ranges)
 
     def zoom(self, ranges: Ranges) -> None:
-        """Let axes show a part, or all."""
+        """Set the present limits of the axes."""
         self._wanted = ranges
         self._fitted = alike(ranges, self.size) if self._equal else ranges
         for ends, (low, high) in zip((self.figure.x_range, self.figure.y_range), self._fitted, strict=True):
@@ -202,7 +202,7 @@ class Canvas:
         image.data_source.data = {"image": [packed], "x": [left], "y": [low], "dw": [right - left], "dh": [high - low]}
 
     def dress(self, look: Look) -> None:
-        """Draw what is around the data in other colours."""
+        """Apply the colours of a look."""
         figure = self.figure
         figure.update(background_fill_color=look.paper, border_fill_color=look.page, outline_line_color=look.line)
         for axis in figure.axis:
@@ -210,7 +210,7 @@ class Canvas:
             axis.update(major_tick_line_color=look.line, minor_tick_line_color=look.line)
 
     def title(self, words: str) -> None:
-        """Tell of what is seen, in the bar of the panel."""
+        """Write a caption in the bar of the panel."""
         self.caption.object = in_html(words)
 
     def plain_ticks(self) -> None:

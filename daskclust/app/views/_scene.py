@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskclust.app.look import Look
-from daskclust.app.selection import Selection
-from daskclust.app.slices import Slice
+from daskclust.app.selection import Range, Selection
 from daskclust.app.state import Chosen, Outcome
 from daskclust.app.worker import Show
 
@@ -19,11 +18,11 @@ Choose = Callable[[Selection | None], None]
 
 
 class Scene(NamedTuple):
-    """What is to be seen."""
+    """What views show."""
 
     outcome: Outcome
     chosen: Chosen
-    slice: Slice | None  # the one layer, or window of time, that is shown
+    within: tuple[Range, ...]  # the one layer, or window of time, that is shown
     look: Look
 
     @property
@@ -45,15 +44,15 @@ class View:
     caption: Any = None  # words of what is seen, for the bar above it
 
     def setting(self) -> Hashable:
-        """Return what the view itself lets the user choose."""
+        """Return the view's own settings, such as its axes."""
         return None
 
     def follow(self, values: Mapping[str, Any]) -> None:
-        """Show parameters that were changed, before there are clusters of them."""
+        """Show changed parameters before their result is there."""
 
     def dress(self, look: Look) -> None:
-        """Draw what is no data in other colours."""
+        """Apply the colours of a look."""
 
     def prepare(self, scene: Scene, setting: Any) -> Show:
-        """Return what shows a scene, by what the user had chosen in the view itself."""
+        """Return the function that shows a scene with these settings."""
         raise NotImplementedError

@@ -37,7 +37,7 @@ if (line) find(document)?.shadowRoot.querySelector(".noUi-handle").focus()
 
 
 class Style(NamedTuple):
-    """How a line is drawn: "width" lies across, "height" stands up."""
+    """How a line is drawn: "width" is horizontal, "height" vertical."""
 
     dimension: str
     color: str
@@ -45,7 +45,7 @@ class Style(NamedTuple):
 
 
 class Thresholds:
-    """The lines of a picture by their parameters' names, at places on its axes; `drag` is called as one is dragged.
+    """Lines of a figure by the names of their parameters; `drag` is called as one is dragged.
 
     The nearest within reach is thick under the mouse, and can be dragged. After a click or a drag, arrow keys go to the
     slider of the line.
@@ -75,7 +75,7 @@ class Thresholds:
         return float(self.lines[name].location)
 
     def move(self, name: str, place: float, *, dash: str | None = None) -> None:
-        """Move a line, as its slider was moved."""
+        """Move a line to the value of its slider."""
         line = self.lines[name]
         if name not in self._moving and abs(self.place(name) - place) > 1e-9:
             self._moving.add(name)

@@ -51,7 +51,7 @@ class DecisionPlot(View):
         canvas.figure.add_layout(self._level)
         canvas.watch((DENSITY, DELTA), choose, moved)
         self._state, self._choose = state, choose
-        canvas.on_click(self._on_click)
+        canvas.on_click(self.click)
         places = {name: _place(state.values[name]) for name in _LINES}
         self.thresholds = Thresholds(canvas, _LINES, places, lambda name, place: drag(name, 10.0**place))
         self._counts: tuple[Any, Any] = (None, None)
@@ -65,7 +65,7 @@ class DecisionPlot(View):
         self.canvas.dress(look)
         self._level.line_color, self._stars.glyph.line_color = look.line, look.ink
 
-    def _on_click(self, x: float, y: float) -> None:
+    def click(self, x: float, y: float) -> None:
         """Choose the cluster of the nearest seed, if it is within reach."""
         result, decision = self._state.present.result, self._state.present.ground
         assert isinstance(decision, Decision)
@@ -79,7 +79,7 @@ class DecisionPlot(View):
         return self.canvas.ranges, self.canvas.size
 
     def prepare(self, scene: Scene, setting: Frame) -> Show:
-        """Paint pixels by the side of the thresholds on which they are; points are counted when they change only."""
+        """Paint pixels by their side of the thresholds; points are counted only when they change."""
         decision, look = scene.outcome.ground, scene.look
         assert isinstance(decision, Decision)
         counts = self._count(decision, None, setting)

@@ -40,7 +40,7 @@ class Dendrogram(View):
 
     def __init__(self, state: State, choose: Choose, moved: Any, drag: Drag) -> None:
         self._choose = choose
-        self._leaves = np.empty(0, np.int64)
+        self.leaves = np.empty(0, np.int64)
         self._cut = state.values["cut"]
         words = ("points of the cluster", "height")
         self.canvas = canvas = Canvas(((-0.7, _LEAVES - 0.3), (0.0, 1.0)), words)
@@ -60,8 +60,8 @@ class Dendrogram(View):
         """Choose the cells of the leaves between the sides of a box or of a lasso."""
         ends = span_of(selection)
         if ends is not None:
-            place = np.arange(len(self._leaves))
-            self._choose(Branches(tuple(self._leaves[(place >= ends[0]) & (place <= ends[1])].tolist())))
+            place = np.arange(len(self.leaves))
+            self._choose(Branches(tuple(self.leaves[(place >= ends[0]) & (place <= ends[1])].tolist())))
 
     def follow(self, values: Mapping[str, Any]) -> None:
         self._cut = values["cut"]
@@ -105,7 +105,7 @@ class Dendrogram(View):
         level: float | None,
         title: str,
     ) -> None:
-        self._leaves, count = leaves, len(leaves)
+        self.leaves, count = leaves, len(leaves)
         self._segments.data_source.data = columns
         self.canvas.show(limits)
         axis = self.canvas.figure.xaxis[0]

@@ -11,8 +11,7 @@ from bokeh.transform import linear_cmap
 
 from daskclust.app import raster
 from daskclust.app.look import LIGHT, Look
-from daskclust.app.selection import ChosenClusters
-from daskclust.app.slices import Slice
+from daskclust.app.selection import ChosenClusters, Range, mask_of
 from daskclust.app.state import Outcome, State
 from daskclust.app.views._frame import IMAGE, NOTHING, PLACES, STARS, Canvas, Frame, Ranges, none, span
 from daskclust.app.views._scene import Choose, Column, Scene, View
@@ -28,7 +27,7 @@ Array = npt.NDArray[Any]
 
 
 class Picture(View):
-    """A picture that is drawn again as the user zooms in, down to single points; axes of a `linked` one follow."""
+    """Points in the present axes, drawn anew at each zoom; axes follow those of a `linked` picture."""
 
     title = "picture"
     where: Column = "left"
@@ -64,13 +63,14 @@ class Picture(View):
         self._seen: tuple[Any, Any] = (None, None)
         self._cells: tuple[Any, Any] = (None, None)
         canvas.watch(axes, choose, moved)
-        canvas.on_click(self._on_click)
+        canvas.on_click(self.click)
         self.panel, self.caption = canvas.panel, canvas.caption
 
-    def look(self, outcome: Outcome, part: Slice | None) -> None:
-        """Let an axis of time show all of a slice."""
+    def show_times(self, outcome: Outcome, within: tuple[Range, ...]) -> None:
+        """Let an axis of time show all of a window, or all times."""
         if "toa" in self.axes:
-            times = span(outcome.columns["toa"] if part is None else np.array(part))
+            window = next((np.array([each.low, each.high]) for each in within if each.name == "toa"), None)
+            times = span(outcome.columns["toa"] if window is None else window)
             now, whole = (
                 tuple(times if name == "toa" else ends for name, ends in zip(self.axes, ranges, strict=True))
                 for ranges in (self.canvas.ranges, self.canvas.whole)
@@ -79,12 +79,12 @@ class Picture(View):
             self.canvas.zoom(now)  # type: ignore[arg-type]
 
     def zoom(self, outcome: Outcome, mask: npt.NDArray[np.bool_]) -> None:
-        """Let axes show some points, and a little around them."""
+        """Zoom to some points."""
         columns = raster.as_columns(outcome.columns, self.axes)
         x, y = (_around(each[mask], ends) for each, ends in zip(columns, self.canvas.whole, strict=True))
         self.canvas.zoom((x, y))
 
-    def _on_click(self, x: float, y: float) -> None:
+    def click(self, x: float, y: float) -> None:
         """Choose the cluster of the nearest point, or nothing."""
         there, *places = self._seen[1]
         nearest = self.canvas.nearest((x, y), *places)
@@ -100,12 +100,12 @@ class Picture(View):
         return self.canvas.ranges, self.canvas.size
 
     def prepare(self, scene: Scene, setting: Frame) -> Show:
-        """Paint pixels, or take out the points within the axes if they are few."""
-        outcome, mask, part, look = scene.outcome, scene.mask, scene.slice, scene.look
+        """Paint pixels, or draw markers where few points are within the axes."""
+        outcome, mask, within, look = scene.outcome, scene.mask, scene.within, scene.look
         ranges, frame = setting
-        key = ranges, part, outcome.n_hidden
+        key = ranges, within, outcome.n_hidden
         if self._seen[0] != key:
-            self._seen = (key, self._within(outcome, ranges, part))
+            self._seen = (key, self._within(outcome, ranges, within))
         there, x, y = self._seen[1]
         label, chosen = outcome.label[there], None if mask is None else mask[there]
         kind = raster.kinds(label)
@@ -124,45 +124,45 @@ class Picture(View):
             is_seed = outcome.result["is_seed"].values[there]
             where = np.flatnonzero(is_seed if chosen is None else is_seed & chosen)
             stars = {"x": x[where], "y": y[where]} if len(where) <= _MOST_SEEDS else stars
-        return functools.partial(self._show, ranges, pixels, marks, stars, self._title(outcome, part, label))
+        return functools.partial(self._show, ranges, pixels, marks, stars, self._title(outcome, within, label))
 
     def _show(self, ranges: Ranges, pixels: raster.Pixels, marks: Any, stars: Any, title: str) -> None:
         self.canvas.paint(self._pixels, pixels, ranges)
         self._marks.data_source.data, self._stars.data_source.data = marks, stars
         self.canvas.title("" if self._is_second else title)
 
-    def _within(self, outcome: Outcome, ranges: Ranges, part: Slice | None) -> tuple[Any, Array, Array]:
+    def _within(self, outcome: Outcome, ranges: Ranges, parts: tuple[Range, ...]) -> tuple[Any, Array, Array]:
         """Return which points of the slice are within the axes, and where they are."""
         x, y = raster.as_columns(outcome.columns, self.axes)
         (left, right), (low, high) = ranges
         inside = (x >= left) & (x <= right) & (y >= low) & (y <= high)
-        if part is not None and self._slices is not None:
-            inside &= self._slices.inside(part, outcome.columns)
+        if parts:
+            inside &= mask_of(parts, outcome.columns)
         if outcome.hidden is not None:
             inside &= ~outcome.hidden
         there = slice(None) if inside.all() else np.flatnonzero(inside)  # all points need no copies
         return there, x[there], y[there]
 
-    def _title(self, outcome: Outcome, part: Slice | None, label: npt.NDArray[np.int64]) -> str:
+    def _title(self, outcome: Outcome, within: tuple[Range, ...], label: npt.NDArray[np.int64]) -> str:
         """Return how many clusters there are, and how much of what is seen, with the labels `label`, is noise."""
         n = len(outcome.label) - outcome.n_hidden
         noise = outcome.n_noise if len(label) == n else int(np.count_nonzero(label < 0))
-        if part is not None and self._slices is not None:
+        if within and self._slices is not None:
             clusters = len(np.unique(label[label >= 0]))
-            return f"{self._slices.words(part)}: {clusters:,} clusters, {noise:,} of {len(label):,} points noise"
+            return f"{self._slices.words(within[0])}: {clusters:,} clusters, {noise:,} of {len(label):,} points noise"
         in_view = " in view" if len(label) < n else ""
         return f"{outcome.n_clusters:,} clusters, {noise:,} of {len(label):,} points{in_view} noise"
 
 
 def _around(values: Array, whole: tuple[float, float]) -> tuple[float, float]:
-    """Return ends that hold values with some room, and no less than a part of the whole."""
+    """Return limits around values, no closer than 4% of the whole."""
     low, high = float(values.min()), float(values.max())
     half = max(0.8 * (high - low), 0.02 * (whole[1] - whole[0]))
     return (low + high) / 2 - half, (low + high) / 2 + half
 
 
 def _cells(values: Array, ends: tuple[float, float], size: int) -> tuple[tuple[float, float], int]:
-    """Return limits half way between whole numbers, and how many these are; or what was given."""
+    """Return limits half way between whole numbers and their count, or the arguments."""
     low, high = np.floor(ends[0] + 0.5) - 0.5, np.ceil(ends[1] - 0.5) + 0.5
     if values.dtype.kind in "iu" and high - low <= size:
         return (float(low), float(high)), int(high - low)

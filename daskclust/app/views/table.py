@@ -23,7 +23,7 @@ _LIT = """
 
 
 class _ReadOnly(pn.widgets.Tabulator):  # type: ignore[misc,unused-ignore]
-    """A table that takes no values from the page: in notebooks it sends back those it is given, late."""
+    """A table that ignores values from the page: in notebooks it sends back those it was given, late."""
 
     def _process_data(self, data: Any) -> None:
         pass
@@ -96,6 +96,6 @@ class TableView(View):
 
 
 def _is_plain(values: pd.Series[float]) -> bool:
-    """Return whether numbers are read best without an exponent."""
+    """Return whether numbers are written without an exponent."""
     largest = float(values.abs().max()) if len(values) else 1.0
     return not 0.0 < largest < 0.1 and not largest >= 1e7
