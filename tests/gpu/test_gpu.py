@@ -178,6 +178,15 @@ def test_the_same_answer_every_time():
         assert_same_results(fit_on_device(case), wanted)
 
 
+def test_a_stream_of_its_own(cupy):
+    """One that waits for no other, right after another kernel has written the points there."""
+    with cupy.cuda.Stream(non_blocking=True):
+        for seed in range(size(10, on_host=2)):
+            X = points(size(200_000, on_host=2000), 2, np.float32, 100.0, seed)
+            labels = CLUE(dc=1.0, rhoc=5.0).fit(cupy.asarray(X) * np.float32(1)).labels_
+            np.testing.assert_array_equal(labels.get(), CLUE(dc=1.0, rhoc=5.0).fit(X).labels_)
+
+
 def test_views_of_arrays(cupy):
     """Columns of a larger array, every second row, Fortran's order."""
     X, weight = points(4000, 4, np.float32, 30.0), weights(4000, np.float32)

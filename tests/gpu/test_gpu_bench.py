@@ -1,11 +1,10 @@
-"""What measures a GPU does the right work, and the parts of the first hour on one run as they are, at small sizes."""
+"""What measures a GPU does the right work."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from bench import roofline
-from gpu.first_contact import PARTS
 
 from daskclust.core.device.arrays import device_of
 
@@ -25,11 +24,3 @@ def test_a_device_computes_what_the_host_does(cupy):
     device_of(on_host).run(roofline.multiply_add, 20, row, 3, on_host)
     np.testing.assert_allclose(on_device.get(), on_host, rtol=1e-5)  # a GPU fuses products and sums
     assert not np.allclose(numbers, on_host)
-
-
-@pytest.mark.parametrize("name", PARTS)
-def test_first_contact(cupy, capsys, name):
-    PARTS[name](1e-4 if name in ("fof", "events") else 1e-3)
-    said = capsys.readouterr().out
-    assert said
-    assert "WRONG" not in said
