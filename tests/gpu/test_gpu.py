@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cases.clue import RESULTS, Case, assert_right, assert_same_results, cases, results
 from cases.lanes import size
-from clue.test_reference import COUNTS, assert_equals_reference, inputs, load
+from clue.test_reference import NAMES, assert_equals_reference, inputs, load
 from hypothesis import given, settings
 from laws.on_devices import assert_running_sum, assert_union_find
 
@@ -62,7 +62,7 @@ def assert_same_on_device(case, columns_too=True):
 
 # ------------------------------------------------------------------------------------------------------ reference files
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("name", NAMES)
 def test_reference_files(reference_files, cupy, name, dtype):
     table, parameters = load(reference_files, name)
     X, columns = inputs(table, dtype)

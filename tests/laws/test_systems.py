@@ -66,15 +66,18 @@ def test_chunks_do_not_matter(name: str, seed: int) -> None:
 
 
 @every_run
-def test_threads_do_not_matter(name: str, threads: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In tasks of seven points, or as few as the kernel says."""
-    run = Kernel.run
-    monkeypatch.setattr(Kernel, "run", lambda kernel, n, *args, grain=7: run(kernel, n, *args, grain=min(grain, 7)))
+@pytest.mark.parametrize("n", quick_first([N, 90_000]))
+def test_threads_do_not_matter(name: str, n: int, threads: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In tasks of seven points, or as few as the kernel says; and of many points, as they are."""
+    if n == N:
+        run = Kernel.run
+        monkeypatch.setattr(Kernel, "run", lambda kernel, n, *args, grain=7: run(kernel, n, *args, grain=min(grain, 7)))
+    sample = sample_of(name, n // 40 if name.startswith("hca") else n)
     threads(1)
-    wanted = computed(fit(name, sample_of(name)))
+    wanted = computed(fit(name, sample))
     for _ in range(2):
         threads(2)
-        assert_same(computed(fit(name, sample_of(name))), wanted)
+        assert_same(computed(fit(name, sample)), wanted)
 
 
 @pytest.mark.parametrize("name", [name for name in RUNS if not name.startswith("clue")])

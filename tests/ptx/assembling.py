@@ -54,12 +54,15 @@ def compiled(kernel, n, args):
 
     numba's own `compile_ptx` does all for each.
     """
-    from numba.cuda.compiler import _compile_pyfunc_with_fixup
-
     from daskclust.core.device.machine_code.cuda_arguments import signature
 
     wanted, types = signature(n, args)
     function = kernel.dispatcher(cuda_compiler.own.rebuilding(wanted), n).py_func
+    if cuda_compiler.cuda.__name__.startswith("numba_cuda_mlir"):
+        made = [cuda_compiler.cuda.compile_ptx(function, types, cc=cc, device=False)[0] for cc in ARCHITECTURES]
+        return [ptx.rstrip("\0") for ptx in made]
+    from numba.cuda.compiler import _compile_pyfunc_with_fixup
+
     library, _ = _compile_pyfunc_with_fixup(function, types, device=False, abi="numba", cc=ARCHITECTURES[0])
     return [library.get_asm_str(cc=architecture) for architecture in ARCHITECTURES]
 
