@@ -43,11 +43,6 @@ def quick_first(values: Iterable[Any], count: int = 1) -> list[Any]:
     return [pytest.param(*row, marks=pytest.mark.slow if k >= count else ()) for k, row in enumerate(rows)]
 
 
-def by_lane(values: Sequence[Any]) -> list[Any]:
-    """Return dimensions and dtypes as parameters of a test; only the common ones are in the quick lane."""
-    return [each if each in COMMON else pytest.param(*each, marks=pytest.mark.slow) for each in values]
-
-
 def some_of(most: int = 24, **values: Iterable[Any]) -> pytest.MarkDecorator:
     """Parametrize a test with combinations of values, `most` of them (40 times as many in the long lane).
 

@@ -15,12 +15,14 @@ from cases.lanes import size
 from clue.test_reference import NAMES, assert_equals_reference, inputs, load
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from laws.on_devices import assert_running_sum, assert_union_find
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from daskclust import CLUE
 from daskclust.clue.kernels import equal_points
 from daskclust.clue.kernels.density import ExponentialKernel, GaussianKernel
 from daskclust.core.device.arrays import Cuda, device_of
+from daskclust.core.device.unionfind import flatten, start, unite_edges
 from daskclust.core.space.extent import survey
 from daskclust.core.space.grid import PAD, make_grid
 from daskclust.core.space.sorting import sort_into_cells
@@ -208,12 +210,29 @@ def test_blocks_of_cupy(cupy, partition, others):
 @pytest.mark.parametrize("dtype", [np.int32, np.bool_])
 @pytest.mark.parametrize("n", [1, 512, 513, size(1_000_000, on_host=20_000)])
 def test_running_sum(cupy, n, dtype):
-    assert_running_sum(cupy.asarray, n, dtype)
+    """NumPy's sums, in a new array and, of int32, in place."""
+    values = np.random.default_rng(n).integers(-5 * (dtype is np.int32), 2, n).astype(dtype)
+    source = cupy.asarray(values)
+    device = device_of(source)
+    sums = device.empty(n, np.int32)
+    for into in (sums, source) if dtype is np.int32 else (sums,):
+        device.running_sum(source, into)
+        np.testing.assert_array_equal(into.get(), np.cumsum(values))
 
 
 @pytest.mark.parametrize(("n", "m"), [(100, 60), (10_000, 10_000), (1000, size(2_000_000, on_host=50_000))])
 def test_union_find(cupy, n, m):
-    assert_union_find(cupy.asarray, n, m)
+    """SciPy's components, named by their smallest members."""
+    edges = np.random.default_rng(m).integers(0, n, (2, m)).astype(np.int32)
+    a, b = map(cupy.asarray, edges)
+    device = device_of(a)
+    parent = device.empty(n, np.int32)
+    device.run(start, n, parent)
+    device.run(unite_edges, m, a, b, parent)
+    device.run(flatten, n, parent)
+    _, group = connected_components(coo_array((np.ones(m, bool), edges), shape=(n, n)))
+    _, first, group = np.unique(group, return_index=True, return_inverse=True)
+    np.testing.assert_array_equal(parent.get(), first[group])
 
 
 @pytest.mark.parametrize("d", [1, 3, 14])
