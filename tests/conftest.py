@@ -30,16 +30,21 @@ settings.load_profile(lanes.in_long_lane("long", otherwise="quick"))
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Show what libraries deprecate, instead of failing; with pinned versions, as in `.ci/run`, it is an error.
+    """Show what libraries deprecate, instead of failing: versions that come after this code deprecate more.
 
-    In `.ci/run`, what daskclust itself uses of the newest versions of libraries may not be deprecated either.
+    In `.ci/run`, which says so, it is an error: with pinned versions everywhere, with the newest ones within daskclust.
     """
-    in_ci, newest = os.environ.get("CI") == "true", os.environ.get("DASKCLUST_VERSIONS") == "newest"
-    for category in ("DeprecationWarning", "FutureWarning", "PendingDeprecationWarning"):
-        if newest or not in_ci:
-            config.addinivalue_line("filterwarnings", f"default::{category}")
-        if newest and in_ci:
-            config.addinivalue_line("filterwarnings", f"error::{category}:daskclust")
+    versions = os.environ.get("DASKCLUST_VERSIONS")
+    names = (
+        "DeprecationWarning",
+        "FutureWarning",
+        "PendingDeprecationWarning",
+        "numpy.exceptions.VisibleDeprecationWarning",
+    )
+    for name in names if versions != "pinned" else ():
+        config.addinivalue_line("filterwarnings", f"default::{name}")
+        if versions == "newest":
+            config.addinivalue_line("filterwarnings", f"error::{name}:daskclust")
     # tornado's, on Python 3.12 and newer, and bokeh's, of newer versions of pandas; the last line wins
     config.addinivalue_line("filterwarnings", "ignore:There is no current event loop")
     config.addinivalue_line("filterwarnings", "ignore:The inplace keyword in DataFrame")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 
 import numba
 import numpy as np
 import pytest
 
-from bench import runner
 from bench.command import main
 from bench.report import markdown
 from bench.runner import SYSTEMS, bench, options_of
@@ -51,65 +49,6 @@ def test_every_run_has_figures_a_floor_and_a_line(name):
     assert len(rows) == len(report["runs"])
     assert len({line.count("|") for line in (head, rule, *rows)}) == 1
     assert ceilings.startswith("Ceilings of this machine: ")
-
-
-# --------------------------------------------------------------------------------------------------------------- device
-@pytest.fixture
-def device(monkeypatch):
-    """Let there be a device: arrays of the host, and a pool that grows by 24 kB for a call."""
-    pool = SimpleNamespace(free_all_blocks=lambda: None, total_bytes=iter(range(1000, 10**9, 24_000)).__next__)
-    stream = SimpleNamespace(synchronize=lambda: None)
-    cupy = SimpleNamespace(
-        asarray=np.asarray,
-        asnumpy=np.asarray,
-        cuda=SimpleNamespace(get_current_stream=lambda: stream),
-        get_default_memory_pool=lambda: pool,
-    )
-    monkeypatch.setattr("bench.timing.cupy_module", lambda: cupy)
-    ceilings = {"bytes_per_second": 4e12, "operations_per_second": 6e13}
-    monkeypatch.setattr(runner, "ceilings_of", {"cuda": ceilings}.__getitem__)
-
-
-@pytest.mark.parametrize(("name", "n"), [("clue", 2000), ("dbscan", 1000), ("hca", 300)])
-def test_on_a_device(device, name, n):
-    report = small(name, sizes=(n,), kinds=SYSTEMS[name].kinds[:1], device="cuda", threads=(1, 2), min_samples=(5,))
-    (run,) = report["runs"]
-    assert run["threads"] is None
-    assert run["host_to_host_ms"] > 0
-    assert run["peak_bytes_per_point"] == 24_000 / n
-    head, _, row = markdown(report).split("\n\n")[0].splitlines()
-    assert head.count("|") == row.count("|")
-
-
-def test_copies_are_not_in_the_time_of_a_device(device, monkeypatch):
-    copies = []
-    place = SimpleNamespace(take=lambda array: copies.append(1) or array, give=copies.append, finish=lambda: None,
-                            peak=lambda call: call() and 0)  # fmt: skip
-    monkeypatch.setattr(runner, "device_of", lambda _: place)
-    during = []
-    monkeypatch.setattr(
-        runner, "median_ms", lambda call, *_: (copies.clear(), call(), during.append(len(copies)), 1.0)[-1]
-    )
-    small("fof", kinds=("cosmo",), device="cuda")
-    assert during == [2, 0]  # host to host: there and back; of the fit alone: none
-
-
-def test_lanes_of_a_device(device, monkeypatch):
-    """What it is called with, and what is written down."""
-    calls = []
-
-    def cluster_on_gpu(hits, builder, *, window, lanes):
-        calls.append((lanes, window))
-        return builder.fit(hits).labels_, builder.n_clusters_
-
-    monkeypatch.setattr("daskclust.readout.gpu.cluster_on_gpu", cluster_on_gpu)
-    runs = small("events", kinds=("gamma",), device="cuda", threads=(1, 0))["runs"]
-    assert {(run["lanes"], run["window"]) for run in runs} == set(calls)
-    assert [run["lanes"] for run in runs] == [1, 4]
-    for run in runs:
-        assert run["lanes"] < 3000 / run["window"]  # no lane goes without a window
-        assert list(run["mhits_per_second"]) == ["cluster", "host to host"]
-        assert run["floor_ms"] == pytest.approx(1e3 * 20 * 3000 / 4e12)
 
 
 # ---------------------------------------------------------------------------------------------------------- the command

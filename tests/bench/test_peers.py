@@ -43,11 +43,3 @@ def test_another_answer_is_told(monkeypatch):
     (run,), _ = timed("dbscan", 300, kinds=["cosmo"])
     assert run["agrees"] is False
     assert peer_tables({"timed": [run], "missing": []})[0].splitlines()[-1].endswith("| no |")
-
-
-def test_slow_programs_are_given_fewer_points(monkeypatch):
-    slow = peers.PEERS["dbscan"][0]._replace(most=250)
-    monkeypatch.setitem(peers.PEERS, "dbscan", [slow])
-    runs, _ = timed("dbscan", 200, 300, 400, kinds=["cosmo"])
-    assert [(run["points"], run["asked"]) for run in runs] == [(200, 200), (250, 400)]
-    assert "| 250 (of 400) |" in peer_tables({"timed": runs, "missing": []})[0]

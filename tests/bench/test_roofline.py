@@ -33,22 +33,6 @@ def test_ceilings_count_what_was_done(monkeypatch):
     }
 
 
-def test_every_operation_is_done():
-    """Against the twelve chains, one after the other."""
-    rounds, n = 5, 20
-    start = np.linspace(0, 1, n + 16).astype(np.float32)
-    numbers = start.copy()
-    HOST.run(roofline.multiply_add, n, np.zeros(n + 16, np.int32), rounds, numbers)
-    by, more = np.float32(0.999), np.float32(0.001)
-    a, b, c, d, e, f = start, start + more, start - more, start * 0 + by, by + start, by - start
-    chains = [a, b, c, d, e, f, a + e, b + e, c + e, d + e, e + e, f + e]
-    assert 2 * len(chains) == roofline.OPERATIONS
-    for _ in range(rounds):
-        chains = [chain * by + more for chain in chains]
-    np.testing.assert_allclose(numbers[:n], np.sum(chains, axis=0)[:n], rtol=1e-5)
-    np.testing.assert_array_equal(numbers[n:], start[n:])
-
-
 # ---------------------------------------------------------------------------------------------------------------- work
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_neighbours_are_those_of_brute_force(d):

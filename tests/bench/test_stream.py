@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 
 import numpy as np
-import pytest
 
 from bench import stream
 from bench.report import markdown
 from daskclust.io import open_tpx3
-
-
-@pytest.fixture(autouse=True)
-def _no_sender_is_left():
-    """Processes of other tests, such as a cluster that several share, may stay."""
-    before = set(multiprocessing.active_children())
-    yield
-    assert set(multiprocessing.active_children()) <= before
 
 
 def test_a_stream_is_the_offline_answer():
@@ -42,12 +32,3 @@ def test_words_are_later(tmp_path):
     assert np.ptp(later["toa"].values - hits["toa"].values) == 0
     for name in ("x", "y", "tot"):
         np.testing.assert_array_equal(later[name], hits[name])
-
-
-def test_nobody_goes_on_sending_after_an_error(monkeypatch):
-    def fails(*_):
-        raise ArithmeticError("rows")
-
-    monkeypatch.setattr(stream, "_same_rows", fails)
-    with pytest.raises(ArithmeticError, match="rows"):
-        stream.bench_stream(2e5, 5.0, buffer=1000)

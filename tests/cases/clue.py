@@ -9,7 +9,7 @@ from typing import Any
 import dask
 import dask.array as da
 import numpy as np
-from cases.lanes import COMMON, a_shape, drawn_points, on_host
+from cases.lanes import COMMON, a_shape, drawn_points, on_host, put_on_seams
 from hypothesis import strategies as st
 from oracles import brute as oracles
 
@@ -120,17 +120,23 @@ SHAPES = [*COMMON, (1, np.float64), (2, np.float32), (3, np.float32), (4, np.flo
 
 @st.composite
 def cases(draw, shapes=SHAPES, kernels=("flat",), most=60):
-    """Draw points with many ties, few, or none; layers, events, weights, periods, deltas."""
+    """Draw points with many ties, few, or none; layers, events, weights, periods, deltas.
+
+    Now and then they are more than SIMD vectors and rows of cells hold, and one of them is far away.
+    """
     d, dtype = draw(a_shape(shapes))
-    n = draw(st.integers(1, most))
+    n = draw(st.one_of(st.integers(1, most), st.integers(1, most), st.just(10 * most)))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     size = draw(st.sampled_from([1.0, 4.0, 20.0]))
-    kind = draw(st.sampled_from(["lattice", "uniform", "clumps", "pairs"]))
-    X = drawn_points(rng, kind, n, d, size)
+    kind = draw(st.sampled_from(["lattice", "tenths", "uniform", "clumps", "pairs", "places", "equal"]))
+    dc = draw(st.sampled_from([1.0, 1.0, 1.0, 0.3, 2**0.5, 5.0]))
+    X = drawn_points(rng, kind, n, d, size).astype(dtype)
+    if draw(st.sampled_from([False, False, True])):
+        X[-1] = draw(st.sampled_from([3e6, 1e7]))
     columns: dict[str, Any] = {}
     if draw(st.booleans()):
-        columns["layer"] = rng.integers(-1, 3, n) * draw(st.sampled_from([1, 1000]))
-    if draw(st.sampled_from([False, False, True])):
+        columns["layer"] = rng.integers(-1, 3, n) * draw(st.sampled_from([1, 1000, 2**61]))
+    if abs(columns.get("layer", np.zeros(1))).max() < 2**31 and draw(st.sampled_from([False, False, True])):
         columns["event"] = rng.integers(0, 2, n)
     weights = draw(st.sampled_from([None, "dyadic", "any"]))
     if weights:
@@ -140,7 +146,7 @@ def cases(draw, shapes=SHAPES, kernels=("flat",), most=60):
     if draw(st.booleans()):
         others["delta_o"] = draw(st.sampled_from([0.5, 2.0, 3.25]))
     if draw(st.booleans()):
-        others["delta_c"] = draw(st.sampled_from([0.5, 1.5, 3.25]))
+        others["delta_c"] = draw(st.sampled_from([0.5, 1.5, 3.25, 21.0, 1e4]))
     if kernels != ("flat",):
         others["kernel"] = draw(st.sampled_from(kernels))
     if draw(st.booleans()):
@@ -151,4 +157,6 @@ def cases(draw, shapes=SHAPES, kernels=("flat",), most=60):
     rhoc: Any = draw(st.sampled_from([0.0, 1.0, 2.0, 3.5, 1e9]))
     if draw(st.sampled_from([False, False, False, True])):
         rhoc = (rng.integers(0, 8, n) / 2).astype(dtype)
-    return Case(X.astype(dtype), 1.0, rhoc, columns, others)
+    case = Case(X, dc, rhoc, columns, others)
+    put_on_seams(draw, X, case.period)
+    return case

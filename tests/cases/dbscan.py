@@ -8,7 +8,7 @@ from typing import Any
 import dask
 import dask.array as da
 import numpy as np
-from cases.lanes import COMMON, a_shape, drawn_points, on_host
+from cases.lanes import COMMON, a_shape, drawn_points, on_host, put_on_seams
 from cases.steps import some_planes
 from hypothesis import strategies as st
 from oracles import brute as oracles
@@ -105,7 +105,7 @@ def as_sklearn(X: Any, eps: float, min_samples: int, weight: Any = None) -> orac
 
 
 SHAPES = [*COMMON, (1, np.float64), (2, np.float32), (3, np.float32), (4, np.float64)]
-KINDS = ["lattice", "tenths", "uniform", "clumps", "pairs"]
+KINDS = ["lattice", "tenths", "uniform", "clumps", "pairs", "places", "equal"]
 
 
 @st.composite
@@ -116,11 +116,12 @@ def cases(draw, shapes=SHAPES, most=60, periodic=True, friends=True):
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     size = draw(st.sampled_from([0.6, 1.5, 4.0, 12.0] if d < 3 else [0.6, 1.2, 2.0, 4.0]))
     X = drawn_points(rng, draw(st.sampled_from(KINDS)), n, d, size).astype(dtype)
-    eps = draw(st.sampled_from([1.0, 1.0, 0.5, 0.3, 0.7]))
+    eps = draw(st.sampled_from([1.0, 1.0, 0.5, 0.3, 0.7, 2**0.5]))
     period: tuple[float, ...] = ()
     if periodic and draw(st.booleans()):
         cycles = st.sampled_from([0.0, 2 * eps, 2.03125 * eps, 3.0 * eps, 5.5 * eps, 2 * size + eps, 3 * size])
         period = tuple(cycle if cycle >= 2 * eps else 0.0 for cycle in (draw(cycles) for _ in range(d)))
+        put_on_seams(draw, X, period)
     if friends and draw(st.sampled_from([False, False, True])):
         return Case(X, eps, 2, None, period, min_members=draw(st.integers(1, 6)))
     weights = draw(st.sampled_from([None, None, "quarters", "any"]))

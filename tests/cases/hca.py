@@ -177,6 +177,7 @@ def cases(draw, most: int = 40, axes: int = 6) -> Case:
     }
     apriori = None
     if draw(st.booleans()):
-        names = draw(st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=5, unique=True))
-        apriori = np.array([*names, -1])[rng.integers(0, len(names) + 1, n)]
+        names = draw(st.lists(st.integers(-(2**62), 2**62), max_size=5, unique=True))
+        apriori = np.array([*names, -1])[rng.integers(0, len(names) + 1, n)]  # all are noise where there is no name
+        apriori = draw(st.sampled_from([apriori, apriori, np.arange(n)[::-1], np.zeros(n, np.int64)]))
     return Case(X, draw(thresholds), apriori, options)

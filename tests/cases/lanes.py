@@ -43,11 +43,6 @@ def quick_first(values: Iterable[Any], count: int = 1) -> list[Any]:
     return [pytest.param(*row, marks=pytest.mark.slow if k >= count else ()) for k, row in enumerate(rows)]
 
 
-def by_lane(values: Sequence[Any]) -> list[Any]:
-    """Return dimensions and dtypes as parameters of a test; only the common ones are in the quick lane."""
-    return [each if each in COMMON else pytest.param(*each, marks=pytest.mark.slow) for each in values]
-
-
 def some_of(most: int = 24, **values: Iterable[Any]) -> pytest.MarkDecorator:
     """Parametrize a test with combinations of values, `most` of them (40 times as many in the long lane).
 
@@ -71,15 +66,28 @@ def row_chunks(draw: Any, n: int, most: int = 8) -> tuple[int, ...]:
 
 
 def drawn_points(rng: np.random.Generator, kind: str, n: int, d: int, size: float) -> np.ndarray:
-    """Return points (n, d) of [-size, size]: with distances of exactly 1, of tenths, none equal, or repeated."""
+    """Return points (n, d) of [-size, size]: with distances of exactly 1, of tenths, none equal, repeated, all one."""
     X = rng.uniform(-size, size, (n, d))
+    if kind == "equal":
+        return np.broadcast_to(X[:1], X.shape).copy()
     if kind == "lattice":
         return np.round(X * 2) / 2
     if kind == "tenths":
         return np.round(X * 10) / 10
     if kind == "clumps":
         return X[rng.integers(0, max(1, n // 8), n)] + rng.normal(0, 0.3, (n, d))
-    return X[rng.integers(0, n, n)] if kind == "pairs" else X
+    if kind in ("pairs", "places"):
+        return X[rng.integers(0, n if kind == "pairs" else max(1, n // 8), n)]
+    return X
+
+
+def put_on_seams(draw: Any, X: np.ndarray, period: Sequence[float]) -> None:
+    """Move some points to the faces of a periodic box, beside them by rounding, or whole periods away."""
+    for axis, cycle in enumerate(period):
+        if cycle and draw(st.booleans()):
+            edge = X.dtype.type(cycle)
+            at = [0.0, edge, -edge, 1e-9, -1e-9, np.nextafter(edge, X.dtype.type(0)), 3 * edge, -1e-30]
+            X[: len(at), axis] = at[: len(X)]
 
 
 def on_host(array: Any) -> Any:

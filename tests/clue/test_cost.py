@@ -6,11 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from cases.clue import SHAPES, Case, assert_right, assert_same_results, cases
-from cases.lanes import every_dtype, every_shape, quick_first, row_chunks
-from hypothesis import given
-from hypothesis import strategies as st
+from cases.clue import Case, assert_right, assert_same_results
+from cases.lanes import every_dtype, quick_first
 
+from daskclust.clue.kernels import equal_points
 from daskclust.core.device.arrays import Host
 from daskclust.core.space.partition import Partition
 
@@ -89,22 +88,6 @@ def test_a_wide_search_looks_at_few_cells(steps, d, wider):
     assert_right(case, case.fit())
 
 
-@st.composite
-def wide_cases(draw, **options):
-    """Draw cases whose deltas are many times dc."""
-    case = draw(cases(**options))
-    case.others["delta_c"] = draw(st.sampled_from([8.5, 21.0, 1e4]))
-    return case
-
-
-@every_shape
-@given(st.data(), wide_cases(shapes=SHAPES[:4]))
-def test_wide_searches_equal_brute_force(data, case):
-    clue = case.fit()
-    assert_right(case, clue)
-    assert_same_results(case.chunked(data.draw(row_chunks(len(case.X))), "space"), clue)
-
-
 @every_dtype
 def test_a_far_point_does_not_hide_how_the_others_lie(dtype, monkeypatch):
     """It is so far away that all others are at one place of the curve that the tree is made along."""
@@ -120,8 +103,6 @@ def test_a_far_point_does_not_hide_how_the_others_lie(dtype, monkeypatch):
 
 
 # --------------------------------------------------------------------------------------------------------- equal points
-
-
 @pytest.mark.parametrize("others", quick_first([{}, {"kernel": "gaussian"}, {"neighbor_weight": 0.5}]), ids=str)
 def test_equal_points_are_compared_once(steps, others):
     """All in one place, two hundred in each place, half of all in one."""
@@ -135,28 +116,11 @@ def test_equal_points_are_compared_once(steps, others):
         assert_same_results(case.chunked((1500, 2500), "space"), clue)
 
 
-@pytest.fixture
-def pairs_are_many(monkeypatch):
-    """Let two equal points be as many as are taken together."""
-    from daskclust.clue.kernels import equal_points
-
-    monkeypatch.setattr(equal_points, "MANY", 2)
-
-
-@pytest.mark.usefixtures("pairs_are_many")
-@every_shape
-@given(st.data(), cases(shapes=SHAPES[:4], kernels=("flat", "gaussian", "exponential")))
-def test_places_equal_brute_force(data, case):
-    clue = case.fit()
-    assert_right(case, clue)
-    assert_same_results(case.chunked(data.draw(row_chunks(len(case.X))), "space"), clue)
-
-
-@pytest.mark.usefixtures("pairs_are_many")
 @every_dtype
 @pytest.mark.parametrize("others", [{}, {"wrap": {0: 6.2}}, {"wrap": {0: 6.3}}], ids=["open", "6.2", "6.3"])
-def test_different_points_at_no_distance(dtype, others):
+def test_different_points_at_no_distance(dtype, others, monkeypatch):
     """Squares of tiny differences are 0, and those of points at a period's two ends may be."""
+    monkeypatch.setattr(equal_points, "MANY", 2)
     rng = np.random.default_rng(0)
     tiny = float(np.finfo(dtype).smallest_subnormal) ** 0.5 / 4
     end = np.nextafter(dtype(6.2), dtype(0))

@@ -123,21 +123,6 @@ def test_cut_by_height(Z: Array, height: float, least: int) -> None:
         assert same_partition(labels, hierarchy.fcluster(Z, height, "distance"))
 
 
-@pytest.mark.parametrize("method", ["centroid", "median", "average", "single"])
-def test_cuts_of_points_are_those_of_scipy(method: str) -> None:
-    rng = np.random.default_rng(1)
-    Z = hierarchy.linkage(rng.normal(size=(300, 3)), method)
-    assert tree.is_monotone(Z) is (method in ("average", "single"))
-    for height in np.quantile(Z[:, 2], [0.0, 0.3, 0.8, 0.99, 1.0]):
-        assert same_partition(tree.cut(Z, height=height), hierarchy.fcluster(Z, height, "distance"))
-    for k in (1, 2, 7, 100, 300):
-        labels = tree.cut(Z, n_clusters=k)
-        if method in ("average", "single"):
-            assert same_partition(labels, hierarchy.fcluster(Z, k, "maxclust"))
-            assert same_partition(labels, hierarchy.cut_tree(Z, k)[:, 0])
-        assert len(np.unique(labels)) == k
-
-
 # --------------------------------------------------------------------------------------------------------------- points
 @given(Z=linkages())
 def test_heights_of_points(Z: Array) -> None:

@@ -80,19 +80,6 @@ def test_steps_of_another_merge_have_other_names():
     assert keys[0].isdisjoint(keys[1])
 
 
-def test_chunks_as_they_are_given():
-    order = np.argsort(LAYER, kind="stable")
-    ends = np.flatnonzero(np.diff(LAYER[order])) + 1
-    give = in_chunks(tuple(np.diff([0, *ends, len(X)]).tolist()))
-    wanted = CLUE(0.6, 3.0).fit(X[order], layer=LAYER[order])
-    with dask.config.set({"daskclust.merge-width": 2}):
-        found = CLUE(0.6, 3.0).fit(give(X[order]), layer=give(LAYER[order]), partition="chunks")
-        np.testing.assert_array_equal(found.labels_.compute(), wanted.labels_)
-        wrong = CLUE(0.6, 3.0).fit(give(X), layer=give(LAYER), partition="chunks")
-        with pytest.raises(ValueError, match=r"layer \d+ is in several chunks"):
-            wrong.labels_.compute()
-
-
 # ------------------------------------------------------------------------------------------------------ what goes up
 def blocks(points, count, halo, period=(0.0, 0.0, 0.0)):
     return Partition(cuts=balanced_cuts(points, count, period), period=period, halo=halo)

@@ -124,19 +124,6 @@ def test_flat_records_and_matrices(estimator: Any, third: str | None) -> None:
         np.testing.assert_array_equal(labels, expected)
 
 
-def test_hierarchy_of_records() -> None:
-    X = np.random.default_rng(4).normal(size=(30, 2))
-    columns = {"a": X[:, 0], "b": X[:, 1], "apriori": np.arange(30) % 3}
-    plain = MahalanobisHCA().fit(X, apriori=columns["apriori"])
-    hca = MahalanobisHCA().fit(ak.zip(columns))
-    np.testing.assert_array_equal(hca.linkage_, plain.linkage_)
-    assert isinstance(hca.point_heights_, ak.Array)
-    np.testing.assert_array_equal(hca.point_heights_, plain.point_heights_)
-    np.testing.assert_array_equal(
-        MahalanobisHCA().fit(X, apriori=ak.Array(columns["apriori"])).linkage_, plain.linkage_
-    )
-
-
 @pytest.mark.parametrize("estimator", [EventBuilder(2.0), MahalanobisHCA()])
 def test_lists_where_all_points_count(estimator: Any) -> None:
     hits = records([2, 1], {"x": np.arange(3), "y": np.arange(3), "toa": np.arange(3.0)})

@@ -49,23 +49,6 @@ def sample_of(name):
     return system.sample(16 * system.size, run, np.float64)
 
 
-@pytest.mark.parametrize("name", TRIED)
-@pytest.mark.parametrize(
-    ("order", "seconds"),
-    quick_first([("given", 2e-4), ("mixed", 3e-5), ("given", 0), ("mixed", 0.5), ("mixed", 0)], 2),
-)
-def test_answers_are_the_same(name, order, seconds):
-    sample, how = sample_of(name), {}
-    if order == "mixed":
-        n = 16 * RUNS[name][0].size
-        sample = sample.map(lambda values: values[np.random.default_rng(2).permutation(n)])
-        how = {"partition": "windows"} if name.startswith("events") else {}
-    with dask.config.set({"daskclust.task-seconds": seconds}):
-        lazy = fit(name, sample.map(in_chunks(130)), **how).labels_
-    assert set(lazy.chunks[0][:-1]) == {130}
-    np.testing.assert_array_equal(lazy.compute(), fit(name, sample).labels_)
-
-
 ONE_TASK = [name for name in TRIED if RUNS[name][0].name in SYSTEMS]
 ONE_TASK.remove("hca 4-d threshold=0.3 n_clusters=3")  # without apriori clusters each chunk is a task
 

@@ -1,7 +1,6 @@
 """Units: one table, and the answer of data in mixed units is that of data converted by hand, whatever way it takes."""
 
 import itertools
-import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -161,21 +160,6 @@ def test_units_that_do_not_go_together(units: dict[str, str], message: str) -> N
         cluster_table(ds, np.zeros(400, int), weight=None)
 
 
-@pytest.mark.parametrize("units", ["x=GeV,y=furlong", "x=cm,y=ns"])
-def test_readers_and_the_command_line_refuse(units: str, tmp_path: Path, command: Any) -> None:
-    told, path = dict(pair.split("=") for pair in units.split(",")), tmp_path / "points.csv"
-    io.write_hits(points(), path)
-    np.save(tmp_path / "points.npy", np.ones((5, 2)))
-    code, out, err = command("fof", path, *LINES["fof"], "--units", units)
-    assert (code, out) == (1, "")
-    assert re.search(r"^error: variable '[xy]' of .* has the unit '(GeV|furlong|ns)', which", err)
-    for field in ("calorimeter", "particles"):
-        with pytest.raises(ValueError, match=r"variable '[xy]' of .*points\.csv has the unit"):
-            io.read_hits(path, field=field, units=told)
-    with pytest.raises(ValueError, match=r"variable '[xy]' of .*points\.npy has the unit"):
-        io.open_particles(tmp_path / "points.npy", units=told)
-
-
 def test_one_unit_of_angles_and_numbers() -> None:
     random = np.random.default_rng(0)
     ds = xr.Dataset({"eta": ("hit", random.normal(size=300)), "phi": ("hit", random.uniform(-3, 3, 300))})
@@ -185,13 +169,6 @@ def test_one_unit_of_angles_and_numbers() -> None:
     degrees = ds.assign(phi=("hit", np.rad2deg(ds["phi"].values), {"units": "deg"}))
     np.testing.assert_array_equal(degrees.clust.clue(0.3, 4.0, **axes)["label"], expected["label"])
     assert expected["delta"].attrs["units"] == "1"
-
-
-def test_a_coordinate_named_twice() -> None:
-    ds = in_units(points(), x="cm", y="mm")
-    twice = ds.clust.dbscan(0.5, coordinates=("x", "y", "y"))
-    X = np.stack([ds["x"], ds["y"] / 10, ds["y"] / 10], axis=1)
-    np.testing.assert_array_equal(twice["label"], DBSCAN(0.5).fit(X).labels_)
 
 
 # -------------------------------------------------------------------------------------------------------------- results

@@ -11,7 +11,6 @@ from cases.dbscan import Case, assert_answer
 
 from daskclust.dbscan.plan import DbscanPlan
 
-# ---------------------------------------------------------------------------------------------- adversarial divisions
 RNG = np.random.default_rng(11)
 
 
@@ -82,23 +81,6 @@ def test_point_that_weighs_enough_only_as_far_as_the_chunk_sees():
     assert answer.labels.tolist() == [0, 0, 0, 1, 1, -1]
 
 
-@pytest.mark.parametrize("min_samples", [2, 4])
-def test_halos_that_are_chosen_here(min_samples):
-    """Blocks of which the plan says how far they must see: each has core points on its face that others make."""
-    x = np.arange(0, 40, 0.5)
-    X = column(*x, *x[::4] + 0.25)[RNG.permutation(100)]
-    case = Case(X, 0.75, min_samples)
-    wanted = case.answer()
-    assert_answer(case.fit(), wanted)
-    for rows in ((10,) * 10, (25,) * 4, (4,) * 25):
-        assert_answer(case.chunked(rows), wanted)
-    thin = Case(np.repeat(X * 2, 2, axis=0), 1.0, 5)  # 0.5 and 1 apart: whether five are near depends on the place
-    assert thin.answer().is_core.any()
-    assert not thin.answer().is_core.all()
-    for rows in ((20,) * 10, (5,) * 40):
-        assert_answer(thin.chunked(rows), thin.answer())
-
-
 @pytest.mark.parametrize("d", [2, 3])
 def test_corners_of_blocks(d):
     """One point in each of the four or eight blocks around a corner: linked along edges, diagonals or not at all."""
@@ -145,26 +127,6 @@ def test_chain_through_many_chunks_and_back(min_samples):
         assert set(answer.labels) == {0, 1}
     without = assert_divided(Case(X[: -len(turn)], 1.0, 2), [np.arange(1.5, 20, 1.5)])
     assert set(without.labels) == {0, 1, 2}
-
-
-def test_points_exactly_on_planes():
-    x = np.arange(0, 6.5, 0.5)
-    for eps in (0.5, 0.4999999999999999):
-        for min_samples in (1, 2, 3):
-            case = Case(column(*x), eps, min_samples)
-            assert_divided(case, [x], [x[::2]], [x[1::2]], [np.nextafter(x, 9)], [np.nextafter(x, -9)])
-            cyclic = replace(case, period=(6.5, 0.0))
-            assert_divided(cyclic, [x[1:]], [x[2::2]], [np.nextafter(x[1:], 0)])
-
-
-def test_chunks_without_points():
-    X = np.concatenate([RNG.uniform(0, 2, (30, 2)), RNG.uniform(8, 10, (30, 2))])
-    case = Case(X, 0.6, 4)
-    everywhere = [[-5.0, 1.0, 3.0, 4.0, 5.0, 9.0, 40.0], [-3.0, 5.0, 20.0]]
-    answer = assert_divided(case, everywhere)
-    assert answer.labels.max() >= 1
-    assert_answer(case.chunked((0, 30, 0, 0, 30, 0), case.partition(*everywhere)), answer)
-    assert_answer(case.chunked((0, 60, 0)), answer)
 
 
 def test_what_goes_up_is_of_faces_and_clusters():

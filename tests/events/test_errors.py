@@ -1,4 +1,4 @@
-"""What event building refuses, and the customs of scikit-learn."""
+"""What event building refuses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from cases.events import HITS, VARIANTS, Case, assert_labels, lazy
-from sklearn.utils import estimator_checks
 
 from daskclust import EventBuilder
 from daskclust.core.space.partition import Partition
@@ -47,13 +46,6 @@ def with_value(name, row, value):
 def test_values(make, name, value, words):
     with pytest.raises(ValueError, match=words):
         np.asarray(EventBuilder(100.0).fit(make(with_value(name, 47, value))).labels_)
-
-
-@pytest.mark.parametrize("make", [dict, lazy], ids=["memory", "dask"])
-def test_lengths(make):
-    for name in HITS:
-        with pytest.raises(ValueError, match=r"must have one value for each of the \d+ points.*\(\d+,\)"):
-            EventBuilder(100.0).fit(make({**HITS, name: HITS[name][:-1]}))
 
 
 @pytest.mark.parametrize("make", [dict, pd.DataFrame, lazy, lambda hits: Case(hits).dataset()])
@@ -106,27 +98,6 @@ def test_chunks_out_of_order(variant):
 def test_partitions(partition, words):
     with pytest.raises(ValueError, match=words):
         EventBuilder(100.0).fit(lazy(HITS), partition=partition)
-
-
-# ----------------------------------------------------------------------------------------------- scikit-learn's customs
-CHECKS = [
-    "check_no_attributes_set_in_init",
-    "check_parameters_default_constructible",
-    "check_get_params_invariance",
-    "check_set_params",
-    "check_do_not_raise_errors_in_init_or_set_params",
-    "check_estimator_cloneable",
-    "check_estimator_repr",
-    "check_estimator_tags_renamed",
-    "check_valid_tag_types",
-    "check_mixin_order",
-]
-
-
-@pytest.mark.parametrize("check", CHECKS)
-def test_estimator_checks(check):
-    """Those that feed no matrices of any floats, which are no hits."""
-    getattr(estimator_checks, check)("EventBuilder", EventBuilder(100.0))
 
 
 def test_whole_times_beyond_float64():

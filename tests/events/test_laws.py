@@ -58,16 +58,6 @@ def test_the_three_definitions_differ():
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("rows", [1, 7])
-def test_chunks_much_shorter_than_dt_max(variant, rows):
-    case = Case(dense(130, 3, pixels=7, ticks=500), 40 * TICK, {"variant": variant, "min_hits": 2})
-    sizes = tuple([rows] * (130 // rows) + [130 % rows])
-    wanted = case.answer()
-    assert_labels(case.chunked(sizes), wanted)
-    assert wanted.max() > 2
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
 def test_a_cluster_that_joins_others_late(variant):
     """Two clusters of many chunks ago become one by a hit between them; one of them began before the other's chunk."""
     n = 40
@@ -100,41 +90,6 @@ def test_memory_chunks_and_windows_equal_brute_force(data, case, pieces):
             case = case.reordered(np.concatenate([rng.permutation(order[a:b]) for a, b in itertools.pairwise(ends)]))
             wanted = case.answer()
         assert_labels(case.chunked(rows, partition), wanted)
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("connectivity", [4, 8])
-def test_dense_streams_equal_brute_force(variant, connectivity):
-    """More hits than one block of the fast kernel; from all in one cluster to many clusters of a few."""
-    for ticks, min_hits in ((40, 1), (400, 4), (4000, 4)):
-        others = {"variant": variant, "connectivity": connectivity, "min_hits": min_hits}
-        case = Case(dense(500, ticks, pixels=9, ticks=ticks), 8 * TICK, others)
-        wanted = case.answer()
-        assert_labels(case.fit(), wanted)
-        with tiny_pieces(20, 5):
-            assert_labels(case.fit(), wanted)
-
-
-# -------------------------------------------------------------------------------------------------------------- threads
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("is_quiet", [True, False])
-def test_threads_do_not_matter(variant, is_quiet, threads):
-    """Pieces as they are, of 65 536 hits; with quiet gaps and without any."""
-    case = Case(dense(140_000, 5, pixels=60, ticks=3_000_000), 8 * TICK, {"variant": variant})
-    if is_quiet:
-        case.hits["toa"] += np.arange(len(case)) // 1000 * 1e5
-    assert (np.diff(case.hits["toa"]).max() > case.dt_max) == is_quiet or not is_quiet
-    answers = []
-    for count in (1, 2, 2):
-        threads(count)
-        answers.append(case.fit().labels_)
-    for answer in answers[1:]:
-        np.testing.assert_array_equal(answer, answers[0])
-    if variant == "local":
-        np.testing.assert_array_equal(answers[0], case.answer())
 
 
 # -------------------------------------------------------------------------------------------- fast kernels and the rule

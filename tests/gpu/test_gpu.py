@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from functools import partial
+from unittest import mock
 
 import dask
 import dask.array as da
@@ -12,14 +12,17 @@ import numpy as np
 import pytest
 from cases.clue import RESULTS, Case, assert_right, assert_same_results, cases, results
 from cases.lanes import size
-from clue.test_reference import COUNTS, assert_equals_reference, inputs, load
+from clue.test_reference import NAMES, assert_equals_reference, inputs, load
 from hypothesis import given, settings
-from laws.on_devices import assert_running_sum, assert_union_find
+from hypothesis import strategies as st
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from daskclust import CLUE
 from daskclust.clue.kernels import equal_points
 from daskclust.clue.kernels.density import ExponentialKernel, GaussianKernel
 from daskclust.core.device.arrays import Cuda, device_of
+from daskclust.core.device.unionfind import flatten, start, unite_edges
 from daskclust.core.space.extent import survey
 from daskclust.core.space.grid import PAD, make_grid
 from daskclust.core.space.sorting import sort_into_cells
@@ -50,10 +53,6 @@ def weights(n, dtype, seed=1):
     return np.random.default_rng(seed).exponential(1.0, n).astype(dtype)
 
 
-def weighted(d, dtype, extent):
-    return Case(points(5000, d, dtype, extent), 1.0, 3.0, {"sample_weight": weights(5000, dtype)})
-
-
 def assert_same_on_device(case, columns_too=True):
     wanted = results(case.fit())
     assert wanted["is_seed"].any()  # else the test shows nothing
@@ -62,7 +61,7 @@ def assert_same_on_device(case, columns_too=True):
 
 # ------------------------------------------------------------------------------------------------------ reference files
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("name", NAMES)
 def test_reference_files(reference_files, cupy, name, dtype):
     table, parameters = load(reference_files, name)
     X, columns = inputs(table, dtype)
@@ -71,93 +70,52 @@ def test_reference_files(reference_files, cupy, name, dtype):
 
 
 # ----------------------------------------------------------------------------------------------------- equal to the CPU
-def with_outliers(d, far, dtype):
-    """Return points whose cells go by key instead of by table; with 4 axes those that hold points are numbered."""
+MANY = size(1_000_000, on_host=20_000)
+
+
+@pytest.mark.parametrize("kernel", ["flat", "gaussian"])
+def test_half_in_a_clump(kernel):
+    rng = np.random.default_rng(6)
+    X = np.concatenate([rng.uniform(0, 300, (MANY // 2, 2)), rng.normal(150, 20, (MANY // 2, 2))]).astype(np.float32)
+    others = {"kernel": kernel, "delta_o": 1.0}
+    assert_same_on_device(Case(X, 0.5, 10.0, {"sample_weight": weights(MANY, np.float32)}, others))
+
+
+def test_many_events():
+    event = np.sort(np.random.default_rng(3).integers(0, MANY // 200, MANY // 20))
+    assert_same_on_device(Case(points(MANY // 20, 2, np.float32, 4.0), 1.0, 2.0, {"event": event}))
+
+
+@pytest.mark.parametrize(("d", "far", "dtype"), [(3, 3e6, np.float32), (4, 1e12, np.float64)])
+def test_far_outliers(d, far, dtype):
+    """Cells go by key instead of by table; with 4 axes those that hold points are numbered."""
     X = points(2000, d, dtype, 8.0)
     X[[17, 40]] = [[far] * d, [-far] * d]
-    return Case(X, 1.0, 3.0, {"layer": np.arange(2000) % 2})
+    assert_same_on_device(Case(X, 1.0, 3.0, {"layer": np.arange(2000) % 2}))
 
 
-def half_in_a_clump(n, kernel):
-    rng = np.random.default_rng(6)
-    X = np.concatenate([rng.uniform(0, 300, (n // 2, 2)), rng.normal(150, 20, (n // 2, 2))]).astype(np.float32)
-    return Case(X, 0.5, 10.0, {"sample_weight": weights(n, np.float32)}, {"kernel": kernel, "delta_o": 1.0})
-
-
-def labelled(n, name, values, extent):
-    return Case(points(n, 2, np.float32, extent), 1.0, 2.0, {name: values})
-
-
-def numbers(seed=5, n=4000):
-    return np.random.default_rng(seed).integers(0, 8, n).astype(np.float32)
-
-
-MANY = size(1_000_000, on_host=20_000)
-LATTICE = np.stack(np.meshgrid(np.arange(6.0), np.arange(6.0)), -1).reshape(-1, 2)
-CASES = {
-    f"{d} axes, {np.dtype(dtype)}": partial(weighted, d, dtype, extent)
-    for d, extent in ((1, 900.0), (2, 60.0), (3, 16.0), (4, 9.0), (6, 5.0))
-    for dtype in (np.float32, np.float64)
-}
-CASES |= {
-    f"deltas {deltas}": partial(Case, points(4000, 2, np.float32, 50.0), 1.0, 3.0, {}, deltas)
-    for deltas in ({"delta_c": 2.5}, {"delta_o": 3.0}, {"delta_c": 0.5, "delta_o": 2.0})
-}
-CASES |= {
-    "layers far apart": lambda: labelled(
-        2000, "layer", np.random.default_rng(4).choice([-(2**62), -7, 0, 2**31, 2**62], 2000), 20.0
-    ),
-    "many events": lambda: labelled(
-        MANY // 20, "event", np.sort(np.random.default_rng(3).integers(0, MANY // 200, MANY // 20)), 4.0
-    ),
-    "two periodic axes of three": lambda: Case(
-        points(3000, 3, np.float32, 20.0), 1.0, 3.0, {"layer": np.arange(3000) % 2},
-        {"wrap": {0: 3.0, 2: 4.5}, "kernel": "gaussian"},
-    ),
-    "rhoc of points": lambda: Case(points(4000, 2, np.float32, 40.0), 1.0, numbers()),
-    "far outliers": partial(with_outliers, 2, 1e7, np.float32),
-    "far outliers, 3 axes": partial(with_outliers, 3, 3e6, np.float32),
-    "far outliers, 4 axes": partial(with_outliers, 4, 1e12, np.float64),
-    "a clump, flat": partial(half_in_a_clump, MANY, "flat"),
-    "a clump, gaussian": partial(half_in_a_clump, MANY, "gaussian"),
-    "chain": lambda: Case(np.c_[np.arange(60.0), np.zeros(60)], others={"delta_c": 2.0}),
-    "lattice": lambda: Case(LATTICE, rhoc=4.0),
-    "no neighbours": lambda: Case(points(60, 2, np.float32, 1e6), rhoc=0.0),
-    "periods shorter than the search": lambda: Case(
-        points(60, 2, np.float32, 4.0), 1.0, 3.0, {}, {"wrap": {0: 0.75, 1: 1.5}, "delta_o": 2.5}
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_equal_to_the_cpu(name):
-    assert_same_on_device(CASES[name]())
-
-
-def test_a_threshold_of_each_point_on_the_host():
-    assert_same_on_device(CASES["rhoc of points"](), columns_too=False)
-
-
-@settings(max_examples=20)
-@given(cases(shapes=[(2, np.float32), (3, np.float64)], kernels=("flat", "gaussian")))
-def test_drawn_cases(case):
-    clue = fit_on_device(case)
-    assert_same_results(clue, results(case.fit()))
-    assert_right(case, clue)
+@settings(max_examples=60)
+@given(st.data())
+def test_drawn_cases(data):
+    """Of every common shape and kernel, equal points taken together early or late, columns on the device or not."""
+    case = data.draw(cases(kernels=("flat", "gaussian", "exponential")))
+    with mock.patch.object(equal_points, "MANY", data.draw(st.sampled_from([8, equal_points.MANY]))):
+        clue = fit_on_device(case, columns_too=data.draw(st.booleans()))
+        assert_same_results(clue, results(case.fit()))
+        assert_right(case, clue)
 
 
 def ramp(distance):
     return 1.0 - 0.5 * distance
 
 
-@pytest.mark.parametrize("neighbor_weight", [1.0, 0.5])
 @pytest.mark.parametrize(
     "kernel",
-    ["flat", "gaussian", "exponential", GaussianKernel(0.3), ExponentialKernel(2.0), ramp, numba.njit(ramp)],
-    ids=["flat", "gaussian", "exponential", "gaussian of 0.3", "exponential of 2", "function", "compiled function"],
+    [GaussianKernel(0.3), ExponentialKernel(2.0), ramp, numba.njit(ramp)],
+    ids=["gaussian of 0.3", "exponential of 2", "function", "compiled function"],
 )
-def test_kernels(kernel, neighbor_weight):
-    others = {"kernel": kernel, "neighbor_weight": neighbor_weight}
+def test_kernels(kernel):
+    others = {"kernel": kernel, "neighbor_weight": 0.5}
     for dtype in (np.float32, np.float64):
         columns = {"sample_weight": weights(3000, dtype)}
         assert_same_on_device(Case(points(3000, 2, dtype, 30.0), 1.0, 1.5, columns, others))
@@ -176,6 +134,15 @@ def test_the_same_answer_every_time():
     wanted = results(fit_on_device(case))
     for _ in range(size(10, on_host=2)):
         assert_same_results(fit_on_device(case), wanted)
+
+
+def test_a_stream_of_its_own(cupy):
+    """One that waits for no other, right after another kernel has written the points there."""
+    with cupy.cuda.Stream(non_blocking=True):
+        for seed in range(size(10, on_host=2)):
+            X = points(size(200_000, on_host=2000), 2, np.float32, 100.0, seed)
+            labels = CLUE(dc=1.0, rhoc=5.0).fit(cupy.asarray(X) * np.float32(1)).labels_
+            np.testing.assert_array_equal(labels.get(), CLUE(dc=1.0, rhoc=5.0).fit(X).labels_)
 
 
 def test_views_of_arrays(cupy):
@@ -214,7 +181,7 @@ def test_rethreshold(cupy, changed):
 
 
 def test_rethreshold_with_a_threshold_of_each_point(cupy):
-    rhoc, other = (numbers(seed, 2000) for seed in (6, 7))
+    rhoc, other = (np.random.default_rng(seed).integers(0, 8, 2000).astype(np.float32) for seed in (6, 7))
     case = Case(points(2000, 2, np.float32, 30.0), 1.0, rhoc)
     clue, on_cpu = fit_on_device(case), case.fit()
     assert_same_results(clue.rethreshold(delta_c=0.5), results(on_cpu.rethreshold(delta_c=0.5)))
@@ -243,29 +210,29 @@ def test_blocks_of_cupy(cupy, partition, others):
 @pytest.mark.parametrize("dtype", [np.int32, np.bool_])
 @pytest.mark.parametrize("n", [1, 512, 513, size(1_000_000, on_host=20_000)])
 def test_running_sum(cupy, n, dtype):
-    assert_running_sum(cupy.asarray, n, dtype)
+    """NumPy's sums, in a new array and, of int32, in place."""
+    values = np.random.default_rng(n).integers(-5 * (dtype is np.int32), 2, n).astype(dtype)
+    source = cupy.asarray(values)
+    device = device_of(source)
+    sums = device.empty(n, np.int32)
+    for into in (sums, source) if dtype is np.int32 else (sums,):
+        device.running_sum(source, into)
+        np.testing.assert_array_equal(into.get(), np.cumsum(values))
 
 
 @pytest.mark.parametrize(("n", "m"), [(100, 60), (10_000, 10_000), (1000, size(2_000_000, on_host=50_000))])
 def test_union_find(cupy, n, m):
-    assert_union_find(cupy.asarray, n, m)
-
-
-@pytest.fixture
-def few_are_many(monkeypatch):
-    """Let few equal points be many."""
-    monkeypatch.setattr(equal_points, "MANY", 8)
-
-
-@pytest.mark.parametrize(
-    "others", [{}, {"kernel": "gaussian", "delta_c": 20.0}, {"neighbor_weight": 0.5, "wrap": {0: 3.5}}], ids=str
-)
-def test_places_of_many_points(few_are_many, others):
-    rng = np.random.default_rng(1)
-    X = rng.uniform(0, 4, (12, 2))[rng.integers(0, 12, 80)].astype(np.float32)
-    X[rng.random(80) < 0.3] += 0.25
-    columns = {"sample_weight": weights(80, np.float32), "layer": rng.integers(0, 2, 80)}
-    assert_same_on_device(Case(X, 1.0, 5.0, columns, others))
+    """SciPy's components, named by their smallest members."""
+    edges = np.random.default_rng(m).integers(0, n, (2, m)).astype(np.int32)
+    a, b = map(cupy.asarray, edges)
+    device = device_of(a)
+    parent = device.empty(n, np.int32)
+    device.run(start, n, parent)
+    device.run(unite_edges, m, a, b, parent)
+    device.run(flatten, n, parent)
+    _, group = connected_components(coo_array((np.ones(m, bool), edges), shape=(n, n)))
+    _, first, group = np.unique(group, return_index=True, return_inverse=True)
+    np.testing.assert_array_equal(parent.get(), first[group])
 
 
 @pytest.mark.parametrize("d", [1, 3, 14])

@@ -1,11 +1,12 @@
-"""What measures a GPU does the right work, and the parts of the first hour on one run as they are, at small sizes."""
+"""What measures a GPU does the right work."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from bench import roofline
-from gpu.first_contact import PARTS
+from bench.report import markdown
+from bench.runner import SYSTEMS, bench, options_of
 
 from daskclust.core.device.arrays import device_of
 
@@ -27,9 +28,16 @@ def test_a_device_computes_what_the_host_does(cupy):
     assert not np.allclose(numbers, on_host)
 
 
-@pytest.mark.parametrize("name", PARTS)
-def test_first_contact(cupy, capsys, name):
-    PARTS[name](1e-4 if name in ("fof", "events") else 1e-3)
-    said = capsys.readouterr().out
-    assert said
-    assert "WRONG" not in said
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_system(cupy, monkeypatch, name):
+    """At small sizes; on CUDA the number of threads says how many windows are under way, for event building alone."""
+    monkeypatch.setattr("bench.runner.ceilings_of", lambda _: {"bytes_per_second": 4e12, "operations_per_second": 6e13})
+    given = {"sizes": (3000 if name == "events" else 600,), "groups": ((3, 100),), "repeats": 1, "threads": (1, 0)}
+    report = bench(name, options_of(name, {**given, "device": "cuda", "kinds": SYSTEMS[name].kinds[-1:]}))
+    assert [run.get("lanes", run.get("threads")) for run in report["runs"]] == ([1, 4] if name == "events" else [None])
+    for run in report["runs"]:
+        assert sum(run["kernels_ms"].values()) > 0
+        assert run.get("host_to_host_ms", 1) > 0
+        assert "lanes" not in run or run["lanes"] < 3000 / run["window"]  # no lane goes without a window
+    head, _, *rows = markdown(report).split("\n\n")[0].splitlines()
+    assert {head.count("|")} == {row.count("|") for row in rows}

@@ -4,23 +4,71 @@ from __future__ import annotations
 
 import dask
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
-from cases.lines import LINES, assert_same_files, make_files
 from distributed import LocalCluster
 
-from daskclust import io
+from daskclust import datasets, io
 from daskclust.machine import gpus
 
 pytestmark = pytest.mark.gpu
 
 
+N = 120
+LINES = {
+    "clue": "clue hits.parquet --dc 2 --rhoc 0.3 -o out.parquet --table table.csv",
+    "clue, another field": "clue points.parquet --dc 0.6 --rhoc cut -o out.parquet --quiet",
+    "events": "events pixels.parquet --dt-max 100 --min-hits 2 --table table.parquet -o out.parquet",
+    "dbscan": "dbscan points.parquet --eps 0.4 --min-samples 3 --weight cut -o out.parquet",
+    "fof": "fof points.parquet --linking-length 0.4 --boxsize 40,2,none --table table.csv -o out.parquet",
+    "hca": "hca cells.parquet --threshold 0.3 --n-clusters 3 --merges table.csv -o out.parquet",
+}
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """Return a folder with small files of each field, as the working one."""
-    make_files(tmp_path)
+    rng = np.random.default_rng(0)
+    hits = datasets.hgcal_event(2, n_noise=20, rng=0).drop_vars("truth").isel(hit=slice(None, None, 4))
+    io.write_hits(hits, tmp_path / "hits.parquet")
+    io.write_hits(datasets.timepix(N, rng=0, rate=2e4).drop_vars("truth"), tmp_path / "pixels.parquet")
+    points = pd.DataFrame(
+        {name: rng.uniform(0, most, N).astype("f4") for name, most in (("x", 40), ("y", 2), ("z", 1))}
+    )
+    points.assign(cut=rng.integers(0, 4, N) / 2).to_parquet(tmp_path / "points.parquet")
+    cells = pd.DataFrame(rng.normal(size=(45, 3)), columns=["CD3", "CD4", "CD8"]).assign(apriori=np.arange(45) % 3)
+    cells.to_parquet(tmp_path / "cells.parquet")
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def written(folder):
+    """Return the tables that a command wrote."""
+    tables = {path.name: path for path in folder.iterdir() if path.stem in ("out", "table")}
+    return {n: (pd.read_csv if path.suffix == ".csv" else pd.read_parquet)(path) for n, path in tables.items()}
+
+
+def in_order(frame):
+    """Return a table of hits in the order of time: those of a file that goes through in windows are by cluster."""
+    if "toa" not in frame:
+        return frame
+    return frame.drop(columns="seed", errors="ignore").sort_values(["toa", "x", "y"], ignore_index=True)
+
+
+def assert_same_files(command, folder, name, *options):
+    """Run a command on the CPU and with options; compare all that it writes."""
+    assert command(*LINES[name].split())[0] == 0
+    wanted = written(folder)
+    for table in wanted:
+        (folder / table).unlink()
+    code, _, err = command(*LINES[name].split(), *options)
+    assert (code, err) == (0, "")
+    found = written(folder)
+    assert found.keys() == wanted.keys()
+    for table, frame in wanted.items():
+        pd.testing.assert_frame_equal(*map(in_order, (found[table][frame.columns], frame)))
+    assert wanted["out.parquet"]["label"].max() > 0
 
 
 @pytest.fixture

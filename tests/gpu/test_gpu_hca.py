@@ -74,16 +74,3 @@ def test_levels(cupy):
     X = np.random.default_rng(2).normal(size=(24, 2))
     fine = np.arange(24) // 3
     assert_as_on_the_host(cupy, X, np.stack([fine, fine // 4], axis=1), threshold=4, distance="full")
-
-
-@pytest.mark.parametrize(
-    ("x", "merges"),
-    [
-        ([0, 10, 11, 1], [[0, 3], [1, 2]]),  # the smaller id of a pair comes first
-        ([0, 50, 1, -1], [[0, 2], [3, 4]]),  # then the larger one
-    ],
-)
-def test_of_equal_distances_the_smallest_ids_are_merged(cupy, x, merges):
-    """By hand: kernels for the CPU have the same bodies."""
-    linkage = MahalanobisHCA(threshold=9).fit(cupy.asarray(np.array(x, float)[:, None])).linkage_
-    assert linkage[:2, :2].astype(int).tolist() == merges

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 from cases.hca import DISTANCES, HARD, Case, cases, form, gaussians, hard_points
-from cases.lanes import quick_first, some_of
+from cases.lanes import some_of
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles.hca_brute import RULES
@@ -45,18 +45,6 @@ def test_forms_agree_on_many_points(rule):
 @given(cases(most=120), st.integers(1, 60))
 def test_forms_agree_on_drawn_cases(case, few):
     assert_forms_agree(case, few)
-
-
-@pytest.mark.parametrize("kind", quick_first(HARD, 4))
-def test_threads_change_nothing(kind, threads):
-    rng = np.random.default_rng(2)
-    X = hard_points(rng, kind, 600)
-    for apriori, rule in ((None, "thesis"), (rng.integers(-1, 7, 600), "mahal"), (rng.integers(-1, 90, 600), "thesis")):
-        case, found = Case(X, 0.1, apriori, {"rule": rule}), []
-        for count in (1, 2):
-            threads(count)
-            found.append(case.fit().linkage_)
-        np.testing.assert_array_equal(*found)
 
 
 @pytest.mark.parametrize("distance", DISTANCES)

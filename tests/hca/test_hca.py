@@ -85,22 +85,14 @@ def test_equal_to_brute_force(rule, distance):
         assert_brute(Case(X, threshold, None, {"rule": rule, "distance": distance, "normalize": normalize}))
 
 
-@every_combination
-def test_groups_equal_brute_force(rule, distance):
-    for seed, (d, n, groups) in enumerate([(2, 90, 7), (3, 90, 3), (6, 90, 9), (2, 40, 30)]):
-        rng = np.random.default_rng(seed)
-        X, apriori = gaussians(rng, n, d, apart=3.0), rng.integers(-1, groups, n)
-        for k, threshold in enumerate((0.1, 0.5, 2)):
-            options = {"rule": rule, "distance": distance, "order": ["height", "groups"][(seed + k) % 2]}
-            fitted = assert_brute(Case(X, threshold, apriori, options))
-            labels = np.unique(apriori[apriori >= 0])
-            assert fitted.n_apriori_merges_ == np.count_nonzero(apriori >= 0) - len(labels)
-
-
 @given(cases())
 @example(Case(np.full((20, 2), 3.0), 2, None, {"rule": "mahal", "distance": "full"}))
 def test_drawn_cases_equal_brute_force(case):
-    merges, heights = merges_of(case.fit().linkage_)
+    fitted = case.fit()
+    merges, heights = merges_of(fitted.linkage_)
+    if case.apriori is not None:
+        grouped = case.apriori[case.apriori != -1]
+        assert fitted.n_apriori_merges_ == len(grouped) - len(np.unique(grouped))
     assume(is_clear(case, merges))
     check_linkage(merges, heights, rtol=1e-7, **case.brute())
 
@@ -132,32 +124,6 @@ def test_ties_on_lattices_break_by_the_smallest_ids(shape, how):
                 np.testing.assert_array_equal(heights, wanted_heights)
 
 
-@both_forms
-@every_combination
-def test_ties_on_lattices_with_shapes(rule, distance, how):
-    """Factors of covariances are rounded, in another way than brute force does: any nearest pair is right."""
-    for shape, threshold in (((40,), 0.2), ((6, 6), 4), ((4, 3, 3), 0.6)):
-        grid = np.stack(np.meshgrid(*[np.arange(k, dtype=float) for k in shape]), axis=-1).reshape(-1, len(shape))
-        with form(how, few=3):
-            assert_brute(Case(grid, threshold, None, {"rule": rule, "distance": distance}), may_tie=True)
-
-
-@both_forms
-@every_combination
-def test_equal_points(rule, distance, how):
-    """All distances are zero, and every choice is by ids; what rounding leaves of a spread is no variance."""
-    options = {"rule": rule, "distance": distance}
-    for value, n, threshold in ((3.0, 40, 1), (-0.375, 64, 0.5), (0.0, 33, 99)):
-        with form(how, few=3):
-            merges, heights = merges_of(assert_brute(Case(np.full((n, 3), value), threshold, None, options)).linkage_)
-        assert not heights.any()
-        assert merges[0].tolist() == [0, 1]
-    for value, n, threshold in ((0.1, 7, 1), (1e5 / 3, 90, 5), (-7e-9, 90, 0.5), (0.1, 400, 0.1)):
-        with form(how, few=30):
-            fitted = Case(np.full((n, 3), value), threshold, None, options).fit()
-        assert fitted.linkage_[:, 2].max() <= 1e-13 * abs(value)
-
-
 # ------------------------------------------------------------------------------------------------------ levels, orders
 @every_combination
 def test_levels_equal_brute_force(rule, distance):
@@ -178,9 +144,6 @@ def test_levels_equal_brute_force(rule, distance):
         np.testing.assert_allclose(heights, wanted_heights, rtol=1e-9)
         case.options["order"] = "height"
         assert_same_tree(case.fit().linkage_, fitted.linkage_)
-
-
-# -------------------------------------------------------------------------------------------------------- order, place
 
 
 @pytest.mark.parametrize("distance", DISTANCES)

@@ -11,7 +11,6 @@ from cases.hca import Case, assert_brute, assert_same_results, gaussians
 from oracles.hca_brute import RULES
 
 from daskclust import MahalanobisHCA
-from daskclust.datasets import apriori_gaussians
 
 X = gaussians(np.random.default_rng(5), 60, 3)
 APRIORI = np.arange(60) % 4
@@ -135,18 +134,6 @@ def test_chunks_that_do_not_hold_apriori_clusters_whole():
 
 # -------------------------------------------------------------------------------------------------------- odd but right
 @pytest.mark.parametrize("rule", RULES)
-def test_odd_apriori_clusters(rule):
-    """All in one, each point alone, all noise, clusters of one point and of two, labels of other types."""
-    i = np.arange(60)
-    for apriori in (i * 0, i[::-1], i * 0 - 1, np.where(i == 9, 4, -1), np.where(i < 2, 4, -1), FINE > 3):
-        case = Case(X, 0.2, apriori, {"rule": rule})
-        fitted = assert_brute(case)
-        assert_same_results(case.chunked(25), fitted)
-        values, counts = np.unique(apriori[apriori != -1], return_counts=True)
-        assert fitted.n_apriori_merges_ == counts.sum() - len(values)
-
-
-@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("distance", ["centroid", "full"])
 def test_odd_points(distance, rule):
     """Few, as many as axes, so that no covariance is regular, constant channels, and one axis."""
@@ -178,16 +165,3 @@ def test_data_frames():
         assert_same_results(fitted, apriori)
         assert_same_results(MahalanobisHCA(0.2).fit(points, apriori=None), wanted)
     assert MahalanobisHCA(0.2).fit(with_labels).feature_names_in_.tolist() == ["CD3", "CD4", "CD8"]
-
-
-def test_data_sets_of_cells():
-    groups = apriori_gaussians(12, 30, channels=4, rng=2)
-    fitted = MahalanobisHCA(0.1).fit(groups["X"].values, apriori=groups["apriori"].values)
-    lazy = apriori_gaussians(12, 30, channels=4, rng=2, chunks=60)
-    for points in (groups, lazy):
-        assert_same_results(MahalanobisHCA(0.1).fit(points), fitted)
-    assert_same_results(MahalanobisHCA(0.1).fit(lazy, partition="chunks"), fitted)
-    assert fitted.n_apriori_merges_ == 12 * 29
-    np.testing.assert_array_equal(fitted.labels(n_clusters=12), groups["apriori"].values)
-    alone = MahalanobisHCA(0.1).fit(groups, apriori=None)
-    assert_same_results(alone, MahalanobisHCA(0.1).fit(groups["X"].values))

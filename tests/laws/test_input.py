@@ -8,7 +8,7 @@ import pytest
 from cases.lanes import in_long_lane
 from laws.input_cases import check, draw
 
-from daskclust import CLUE, DBSCAN, EventBuilder, FriendsOfFriends, MahalanobisHCA
+from daskclust import CLUE, EventBuilder
 from daskclust.core.data.columns import for_kernels
 
 CASES = in_long_lane(50_000, otherwise=1000)
@@ -51,26 +51,6 @@ def test_columns_of_a_dask_dataframe_keep_their_types():
     chunked = CLUE(0.1, 1).fit(dd.from_pandas(frame, npartitions=3))
     assert chunked.density_.dtype == CLUE(0.1, 1).fit(frame).density_.dtype == np.float32
     assert chunked.n_clusters_.compute() == CLUE(0.1, 1).fit(frame).n_clusters_ == 90
-
-
-def test_masked_points_are_refused():
-    masked = np.ma.masked_array(X, np.arange(180).reshape(90, 2) < 2)
-    for estimator in (CLUE(1.0, 2.0), DBSCAN(), FriendsOfFriends(0.5), MahalanobisHCA(5)):
-        for given in (masked, lazy(masked)):
-            with pytest.raises(ValueError, match="X has 2 masked elements of"):
-                np.asarray(estimator.fit(given).labels_)
-
-
-@pytest.mark.parametrize("make", [np.asarray, lazy], ids=["memory", "dask"])
-def test_whole_numbers_that_are_floats_or_too_large(make):
-    wanted = CLUE(0.1, 3).fit(X, layer=LAYER).labels_
-    np.testing.assert_array_equal(CLUE(0.1, 3).fit(make(X), layer=make(LAYER + 0.0)).labels_, wanted)
-    large = np.full(90, 2**63, np.uint64)
-    with pytest.raises(ValueError, match=r"layer\[\d+\] = 9223372036854775808 is beyond 2\*\*63 - 1"):
-        np.asarray(CLUE(0.1, 3).fit(make(X), layer=make(large)).labels_)
-    far = (X * 2.0**60).astype(np.int64)
-    with pytest.raises(ValueError, match=r"X\[\d+, \d\] = \d+ is beyond 2\*\*53"):
-        np.asarray(CLUE(1.0, 3).fit(make(far)).labels_)
 
 
 def test_kernels_get_arrays_of_one_kind():

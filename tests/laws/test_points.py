@@ -12,13 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from cases.lanes import quick_first
 from laws.registry import RUNS, assert_same, computed, fit, name_of, results_of
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from daskclust import CLUE, DBSCAN, FriendsOfFriends, GaussianKernel, MahalanobisHCA
+from daskclust import CLUE, DBSCAN, MahalanobisHCA
 from daskclust.systems import SYSTEMS, Sample, System
 
 N = 150
@@ -141,15 +139,6 @@ def test_points_of_any_class_and_layout(name: str, form: str) -> None:
     np.testing.assert_array_equal(sample_of(name).X, points)
 
 
-@pytest.mark.parametrize("dtype", quick_first([np.int64, np.float32, np.float16]))
-@pytest.mark.parametrize("name", FIRST_RUNS)
-def test_whole_coordinates_of_any_type(name: str, dtype: Any) -> None:
-    whole = np.round(sample_of(name).X * 10)
-    np.testing.assert_array_equal(
-        fit(name, Sample(whole.astype(dtype), {})).labels_, fit(name, Sample(whole, {})).labels_
-    )
-
-
 @pytest.mark.parametrize("system", [each for each in SYSTEMS_OF_POINTS if each.name != "clue"], ids=str)
 def test_results_before_fit(system: System) -> None:
     fitted = fit(name_of(system, system.runs[0]), sample_of(name_of(system, system.runs[0])))
@@ -168,24 +157,6 @@ def test_calls_before_fit() -> None:
 
 # ------------------------------------------------------------------------------------------ scikit-learn's conventions
 CLOUD = np.random.default_rng(0).normal(size=(60, 2))
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        CLUE(1, 2, delta_c=3, kernel=GaussianKernel(0.5), wrap={1: 6.28}),
-        DBSCAN(1, min_samples=3, boxsize=[None, 6.28]),
-        FriendsOfFriends(1, min_members=3, boxsize=[None, 6.28]),
-    ],
-    ids=lambda estimator: type(estimator).__name__,
-)
-def test_parameters_are_stored_as_given(estimator: Any) -> None:
-    before = dict(estimator.get_params())
-    assert clone(estimator).get_params() == before  # it refuses parameters that are copied
-    assert estimator.fit(CLOUD) is estimator
-    assert all(estimator.get_params()[name] is value for name, value in before.items())
-    name = next(iter(before))
-    assert estimator.set_params(**{name: 7}).get_params()[name] == 7
 
 
 @pytest.mark.parametrize("estimator", [CLUE(0.5, 2.0), DBSCAN(0.5)], ids=lambda estimator: type(estimator).__name__)

@@ -56,25 +56,32 @@ def is_table(sample: Sample) -> bool:
 @pytest.mark.parametrize("seed", quick_first([0, 3, 1, 2], 2))
 def test_chunks_do_not_matter(name: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    sample, partitions = sample_of(name), ("", *RUNS[name][0].partitions)
-    rows = tuple(np.diff([0, *np.sort(rng.integers(0, N, rng.integers(1, 9))), N]).tolist())  # some have none
+    n = N * int(rng.choice([1, 4]))
+    sample, partitions = sample_of(name, n), ("", *RUNS[name][0].partitions)
+    rows = tuple(np.diff([0, *np.sort(rng.integers(0, n, rng.integers(1, 30))), n]).tolist())  # some have none
     partition = partitions[seed % len(partitions)]
-    how = {"daskclust.task-seconds": [0, 1e-5][seed // 2], "daskclust.merge-width": int(rng.choice([2, 64]))}
+    how = {
+        "daskclust.task-seconds": float(rng.choice([0, 1e-5, 3e-5, 0.5])),
+        "daskclust.merge-width": int(rng.choice([2, 64])),
+    }
     with dask.config.set(how):
         lazy = fit(name, sample.map(in_chunks(rows)), **({"partition": partition} if partition else {}))
         assert_same(computed(lazy), computed(fit(name, sample)))
 
 
 @every_run
-def test_threads_do_not_matter(name: str, threads: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In tasks of seven points, or as few as the kernel says."""
-    run = Kernel.run
-    monkeypatch.setattr(Kernel, "run", lambda kernel, n, *args, grain=7: run(kernel, n, *args, grain=min(grain, 7)))
+@pytest.mark.parametrize("n", quick_first([N, 90_000]))
+def test_threads_do_not_matter(name: str, n: int, threads: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In tasks of seven points, or as few as the kernel says; and of many points, as they are."""
+    if n == N:
+        run = Kernel.run
+        monkeypatch.setattr(Kernel, "run", lambda kernel, n, *args, grain=7: run(kernel, n, *args, grain=min(grain, 7)))
+    sample = sample_of(name, n // 40 if name.startswith("hca") else n)
     threads(1)
-    wanted = computed(fit(name, sample_of(name)))
+    wanted = computed(fit(name, sample))
     for _ in range(2):
         threads(2)
-        assert_same(computed(fit(name, sample_of(name))), wanted)
+        assert_same(computed(fit(name, sample)), wanted)
 
 
 @pytest.mark.parametrize("name", [name for name in RUNS if not name.startswith("clue")])

@@ -14,6 +14,7 @@ from ptx.assembling import ARCHITECTURES, assemble, check, compiled
 from ptx.recorder import names, stand_in
 
 pytestmark = pytest.mark.ptx
+SHAPES = [*((d, np.float64) for d in (1, 2, 3, 4)), (2, np.float32), (3, np.float32)]
 
 
 def points(dimensions, dtype, n=700):
@@ -46,16 +47,14 @@ def _run_in_blocks(fitted, X, layer):
     assert_steps(plan, partition.split({"X": X, "layer": layer}, 0), results(fitted))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("dimensions", [1, 2, 3, 4])
+@pytest.mark.parametrize(("dimensions", "dtype"), SHAPES)
 def test_every_kernel_assembles(monkeypatch, tmp_path, dimensions, dtype):
     X, layer = points(dimensions, dtype)
     launched = run(monkeypatch, X, layer, dc=1.0, rhoc=2.0, delta_o=1.5, blocks=True)
     assert len(check(launched, tmp_path)) > 10
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("dimensions", [1, 2, 3, 4])
+@pytest.mark.parametrize(("dimensions", "dtype"), SHAPES)
 def test_trees_and_places_assemble(monkeypatch, tmp_path, dimensions, dtype):
     """Searches far beyond dc, and points that are equal."""
     from daskclust.clue.kernels import equal_points

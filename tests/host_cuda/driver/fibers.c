@@ -1,7 +1,7 @@
 /* Threads that wait for each other: each has a stack of its own, and they take turns on one thread of the host.
 
-Turns change at barriers of the block, at operations of the warp, and where an atomic is repeated many times, as by a
-thread that waits for another block. As many blocks as the device has multiprocessors run side by side. */
+Turns change at barriers of the block, and where an atomic is repeated many times, as by a thread that waits for another
+block. As many blocks as the device has multiprocessors run side by side. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdlib.h>
@@ -12,21 +12,17 @@ thread that waits for another block. As many blocks as the device has multiproce
 
 enum { STACK = 1 << 17, SPINS_A_TURN = 200, MOST_ROUNDS = 20000 };
 
-typedef enum { READY, AT_BARRIER, AT_WARP, ENDED } State;
+typedef enum { READY, AT_BARRIER, ENDED } State;
 
 typedef struct {
     State state;
     int has_stack_in_use; /* it stands in the loop of `live` */
     jmp_buf here;
-    unsigned lanes;       /* of the warp that meet */
-    uint64_t value;       /* that this thread brings */
 } Thread;
 
 /* A block that runs, and the threads that run it. */
 typedef struct {
     Thread *threads;
-    uint64_t seen[MOST_THREADS]; /* what the threads of each warp brought when they met */
-    int count;                   /* of true values at the last barrier */
     Size place;
     char *shared;
     int is_running;
@@ -90,74 +86,23 @@ void spin_in_fiber(void) {
 }
 
 /* -------------------------------------------------------------------------------------------------------- meetings */
-/* Let the block go on where all its threads have come to a barrier. */
-static int pass_barrier(void) {
-    unsigned n = volume(now->threads), waiting = 0, ended = 0, yes = 0;
+/* Let the block go on where all its threads have come to a barrier: 1, or 0, or -1 after a fault. */
+static int pass(void) {
+    unsigned n = volume(now->threads), waiting = 0, ended = 0;
     for (unsigned t = 0; t < n; t++) {
         waiting += slot->threads[t].state == AT_BARRIER;
         ended += slot->threads[t].state == ENDED;
-        yes += slot->threads[t].state == AT_BARRIER && slot->threads[t].value;
     }
     if (!waiting || waiting + ended < n) return 0;
     if (ended) {
         fault("%s: %u of %u threads of a block wait at a barrier; the others have ended", now->kernel->name, waiting, n);
         return -1;
     }
-    slot->count = (int)yes;
     for (unsigned t = 0; t < n; t++) slot->threads[t].state = READY;
     return 1;
 }
 
-/* Let lanes of a warp go on where all that they wait for have come. */
-static int pass_warp(unsigned first) {
-    unsigned n = volume(now->threads), size = n - first < WARP ? n - first : WARP;
-    unsigned here = size == WARP ? ~0u : (1u << size) - 1;
-    Thread *threads = slot->threads + first;
-    for (unsigned lane = 0; lane < size; lane++) {
-        if (threads[lane].state != AT_WARP) continue;
-        unsigned lanes = threads[lane].lanes & here, come = 0, ended = 0;
-        for (unsigned other = 0; other < size; other++) {
-            come |= (unsigned)(threads[other].state == AT_WARP && (threads[other].lanes & here) == lanes) << other;
-            ended |= (unsigned)(threads[other].state == ENDED) << other;
-        }
-        if (lanes & ended) {
-            fault("%s: lanes %#x of a warp wait for lanes %#x, which have ended", now->kernel->name, come, lanes & ended);
-            return -1;
-        }
-        if ((come & lanes) != lanes) continue;
-        for (unsigned other = 0; other < size; other++)
-            if (lanes >> other & 1) {
-                slot->seen[first + other] = threads[other].value;
-                threads[other].state = READY;
-            }
-        return 1;
-    }
-    return 0;
-}
-
-/* Return whether some threads that waited go on: 1, or 0, or -1 after a fault. */
-static int pass(void) {
-    int passed = pass_barrier();
-    for (unsigned first = 0; first < volume(now->threads) && passed >= 0; first += WARP) {
-        int its = pass_warp(first);
-        passed = its < 0 ? -1 : passed | its;
-    }
-    return passed;
-}
-
-int lane_meet_block(int value) {
-    slot->threads[me].value = value != 0;
-    pause_as(AT_BARRIER);
-    return slot->count;
-}
-
-/* Return what the lanes of this thread's warp bring. */
-const uint64_t *lane_meet_warp(unsigned lanes, uint64_t value) {
-    slot->threads[me].value = value;
-    slot->threads[me].lanes = lanes;
-    pause_as(AT_WARP);
-    return slot->seen + me / WARP * WARP;
-}
+void lane_meet_block(void) { pause_as(AT_BARRIER); }
 
 /* ---------------------------------------------------------------------------------------------------------- blocks */
 static void begin_block(Slot *its, unsigned number) {

@@ -15,16 +15,11 @@ from numba.cuda.cudadrv.nvvm import llvm_replace
 _REGISTERS = [
     f"{what}.{axis}" for what in ("tid", "ctaid", "ntid", "nctaid") for axis in "xyz"
 ]  # as struct Ids of the driver has them
-_PAIRS = {  # intrinsics that return {i32, i1}: the driver's function, types of their arguments
-    "nvvm_shfl_sync_i32": ("lane_shfl", ("i32",) * 5),
-    "nvvm_vote_sync": ("lane_vote", ("i32", "i32", "i1")),
-}
 _ASM = {  # inline assembly that is a function of the driver
     "mov.u32 $0, %dynamic_smem_size;": "nvvm_dynamic_smem_size",
-    "mov.u32 $0, %lanemask_lt;": "nvvm_lanemask_lt",
     "membar.gl;": "nvvm_membar_gl",
 }
-_MEETING = re.compile(r"@\"?nvvm_(barrier|bar_warp|shfl|vote|match)")
+_MEETING = re.compile(r"@\"?nvvm_barrier")
 _ATOMIC = re.compile(
     r"^\s*(?:%\S+ = )?(?:tail )?(?:atomicrmw|cmpxchg|load atomic|call float @nvvm_atomic|call double @nvvm_atomic)",
     re.M,
@@ -40,7 +35,7 @@ class Entry(NamedTuple):
     shared: int
     """Bytes of static shared memory."""
     meets: bool
-    """Whether threads wait for each other, at barriers or in a warp."""
+    """Whether threads wait for each other at barriers."""
 
 
 def host_module(texts: list[str], name: str) -> tuple[llvm.ModuleRef, Entry]:
@@ -160,7 +155,7 @@ def _entry(name: str, kinds: list[str]) -> str:
 
 
 def _ir_of_the_lane() -> str:
-    """Return IR of intrinsics: special registers, atomics of floats, and those that return two values."""
+    """Return IR of intrinsics: special registers and atomics of floats."""
     lines = ["@lane_ids = external global [12 x i32]", "declare void @nvvm_spin()"]
     for k, register in enumerate(_REGISTERS):
         name = register.replace(".", "_")
@@ -169,24 +164,9 @@ def _ir_of_the_lane() -> str:
             f"%at = getelementptr [12 x i32], ptr @lane_ids, i64 0, i64 {k}\n"
             "%value = load i32, ptr %at\nret i32 %value\n}"
         )
-    lines.append("define i32 @nvvm_read_ptx_sreg_warpsize() alwaysinline {\nret i32 32\n}")
     for kind, bits in (("float", 32), ("double", 64)):
-        for operation in ("add",):
-            lines.append(
-                f"define {kind} @nvvm_atomic_load_{operation}_f{bits}_p0f{bits}(ptr %at, {kind} %by) alwaysinline {{\n"
-                f"%old = atomicrmw f{operation} ptr %at, {kind} %by monotonic\nret {kind} %old\n}}"
-            )
-    for name, (function, kinds) in _PAIRS.items():
-        arguments = ", ".join(f"{kind} %a{k}" for k, kind in enumerate(kinds))
-        wide = [f"%b{k} = zext i1 %a{k} to i32" for k, kind in enumerate(kinds) if kind == "i1"]
-        given = ", ".join(f"i32 %{'b' if kind == 'i1' else 'a'}{k}" for k, kind in enumerate(kinds))
-        lines += [
-            f"declare i64 @{function}({', '.join('i32' for _ in kinds)})",
-            f"define {{i32, i1}} @{name}({arguments}) alwaysinline {{",
-            *wide,
-            f"%both = call i64 @{function}({given})",
-            "%first = trunc i64 %both to i32\n%high = lshr i64 %both, 32\n%second = trunc i64 %high to i1",
-            "%one = insertvalue {i32, i1} undef, i32 %first, 0\n%two = insertvalue {i32, i1} %one, i1 %second, 1",
-            "ret {i32, i1} %two\n}",
-        ]
+        lines.append(
+            f"define {kind} @nvvm_atomic_load_add_f{bits}_p0f{bits}(ptr %at, {kind} %by) alwaysinline {{\n"
+            f"%old = atomicrmw fadd ptr %at, {kind} %by monotonic\nret {kind} %old\n}}"
+        )
     return "\n".join(lines)
