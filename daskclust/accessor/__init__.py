@@ -19,7 +19,7 @@ from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT, Points
 from daskclust.parameters import described
 from daskclust.systems import SYSTEMS
 
-from ._density import box_of, length_of
+from ._density import box_of
 from ._hca import apriori_of, cells_in, cut_of, hierarchy_of, plain_number
 from ._results import Name, Roles, found_by, in_roles, points_of, results_of, separations, with_results
 
@@ -209,9 +209,7 @@ class ClustAccessor:
     @_OfEstimator
     def fof(
         self,
-        linking_length: float | None = None,
-        *,
-        b: float | None = None,
+        *args: Any,
         boxsize: Boxsize = ...,
         coordinates: Sequence[str] | None = None,
         partition: str | Partition = "auto",
@@ -221,12 +219,6 @@ class ClustAccessor:
 
         Parameters
         ----------
-        linking_length : float, optional
-            Largest distance between friends, in the unit of the coordinates. Either this or `b` must be given.
-        b : float, optional
-            The same as a fraction of the mean separation of the points in their box, which must be known, see
-            `daskclust.io.linking_length`; 0.2 and 0.168 are usual. Catalogues of halos usually begin with
-            ``min_members=20``.
         boxsize, coordinates, partition
             As of `dbscan`.
 
@@ -243,12 +235,14 @@ class ClustAccessor:
         "linking_length=0.2 Mpc/h, b=0.2, min_members=20, boxsize=10 Mpc/h, coordinates=('x', 'y', 'z')"
         """
         points = points_of(self._ds, coordinates)
-        box = box_of(self._ds, boxsize, points)
-        length = length_of(linking_length, b, points, box)
-        estimator = SYSTEMS["fof"].estimator(length, boxsize=box, **parameters)
+        estimator = SYSTEMS["fof"].estimator(*args, boxsize=box_of(self._ds, boxsize, points), **parameters)
         found = found_by(estimator, points, ("label",), partition=partition)
-        told: dict[str, Any] = {"linking_length": length, **({} if b is None else {"b": b})}
-        told |= {"min_members": estimator.min_members, "boxsize": box, "coordinates": repr(points.axes)}
+        # of no points there is no separation, and nothing to link
+        given = estimator.linking_length if estimator.b is None else estimator.b
+        told: dict[str, Any] = {"linking_length": getattr(estimator, "linking_length_", given)}
+        told |= {} if estimator.b is None else {"b": estimator.b}
+        told |= {name: getattr(estimator, name) for name in ("min_members", "boxsize")}
+        told |= {"coordinates": repr(points.axes)}
         return self._with_groups("fof", found, points, told)
 
     @_OfEstimator

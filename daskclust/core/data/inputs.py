@@ -6,6 +6,7 @@ Known by name here, and imported nowhere: pandas, dask and xarray are looked for
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -196,6 +197,11 @@ def box_sides(boxsize: Any, axes: Sequence[str]) -> list[float]:
         raise ValueError(f"boxsize must be a length, or one for each of {', '.join(axes)}, got {boxsize!r}")
     found = dict(zip(_AXES, lengths, strict=False))
     return [found.get(name, 0.0) for name in axes]
+
+
+def mean_separation(sides: Sequence[float], n: int) -> float:
+    """Return the mean separation of `n` points in a box with these sides: (volume / n)**(1 / d)."""
+    return float((math.prod(sides) / n) ** (1 / len(sides)))
 
 
 def read_points(estimator: Any, data: Any, not_coordinates: Sequence[str] = ()) -> Points:
