@@ -18,6 +18,16 @@ from daskclust.estimator import Estimator
 
 Boxsize = float | Sequence[float | None] | None
 
+_EUCLIDEAN = {
+    "haversine": (
+        "np.stack([np.cos(X[:, 0]) * np.cos(X[:, 1]), np.cos(X[:, 0]) * np.sin(X[:, 1]), np.sin(X[:, 0])], axis=1)",
+        "2 * np.sin(eps / 2)",
+    ),
+    "cosine": ("X / np.linalg.norm(X, axis=1, keepdims=True)", "np.sqrt(2 * eps)"),
+    "sqeuclidean": ("X", "np.sqrt(eps)"),
+}
+"""Points and `eps` whose neighbours by Euclidean distance are those by another metric of scikit-learn."""
+
 
 class _DensityClusters(Estimator):
     """What DBSCAN and friends-of-friends share: the run of a plan, and the results that follow from labels."""
@@ -63,7 +73,8 @@ class DBSCAN(_DensityClusters):
     min_samples : int, default 5
         Number of points, or sum of weights, within `eps` of a core point, itself included.
     metric : {"euclidean", "l2", "minkowski"}, default "euclidean"
-        The Euclidean distance by any of its names; others are refused.
+        The Euclidean distance by any of its names; others are refused. Neighbours by "haversine" and "cosine" are
+        Euclidean ones of points on the unit sphere: the error says which, and what `eps` becomes.
     metric_params, algorithm, leaf_size, p, n_jobs
         Taken so that this class can stand in for scikit-learn's, without effect; the first must be None, `p` None or 2.
     boxsize : float or sequence of float or None, optional
@@ -184,11 +195,11 @@ class DBSCAN(_DensityClusters):
         return self
 
     def _check_metric(self) -> None:
-        if self.metric not in ("euclidean", "l2", "minkowski"):
-            raise ValueError(
-                f"metric must be 'euclidean', got {self.metric!r}; for other distances and precomputed ones use "
-                "sklearn.cluster.DBSCAN"
-            )
+        if not isinstance(self.metric, str) or self.metric not in ("euclidean", "l2", "minkowski"):
+            remedy = "for other distances and precomputed ones use sklearn.cluster.DBSCAN"
+            if isinstance(self.metric, str) and self.metric in _EUCLIDEAN:
+                remedy = "for the same neighbours cluster {} with eps={}".format(*_EUCLIDEAN[self.metric])
+            raise ValueError(f"metric must be 'euclidean', got {self.metric!r}; {remedy}")
         if self.metric_params is not None or self.p not in (None, 2):
             raise ValueError(
                 f"distances are Euclidean, p=2, got p={self.p!r} and metric_params={self.metric_params!r}; for other "
@@ -310,8 +321,7 @@ class FriendsOfFriends(_DensityClusters):
             axes = ", ".join(map(str, points.axes))
             raise ValueError(
                 f"{what}, which needs a box that is closed along each axis, got boxsize={self.boxsize!r} of {axes}; "
-                'give boxsize=, its side (or one for each axis; of a Dataset ds.attrs["boxsize"], which ds.clust.fof '
-                "takes itself), or a linking_length"
+                "give boxsize=, its side (or one for each axis), or a linking_length"
             )
         length = self.b * mean_separation(sides, points.X.shape[0])
         if not 2 * length <= min(sides):  # here, where the error can name what the user gave
