@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,15 +18,12 @@ from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT, Points
 from daskclust.parameters import described
 from daskclust.systems import SYSTEMS
 
-from ._density import box_of
 from ._hca import apriori_of, cells_in, cut_of, hierarchy_of, plain_number
 from ._results import Name, Roles, found_by, in_roles, points_of, results_of, separations, with_results
 
 if TYPE_CHECKING:
     from daskclust.clue.estimator import CLUE
     from daskclust.core.space.partition import Partition
-
-Boxsize = float | Sequence[float | None] | EllipsisType | None
 
 _CLUE = ("label", "density", "delta", "nearest_higher", "is_seed")
 _WITHOUT_EFFECT = ("metric", "metric_params", "algorithm", "leaf_size", "p", "n_jobs")  # scikit-learn's, of DBSCAN
@@ -166,7 +162,6 @@ class ClustAccessor:
     def dbscan(
         self,
         *args: Any,
-        boxsize: Boxsize = ...,
         coordinates: Sequence[str] | None = None,
         weight: str | None = None,
         partition: str | Partition = "auto",
@@ -176,9 +171,6 @@ class ClustAccessor:
 
         Parameters
         ----------
-        boxsize : float or sequence of float or None, optional
-            Period of all coordinates, or of each; None: open. Default: ``attrs["boxsize"]`` of the Dataset for ``x``,
-            ``y`` and ``z`` where it is there, in the unit of ``attrs["boxsize_units"]`` or of ``x``; others are open.
         weight : str, optional
             Variable with weights, whose sum is compared with `min_samples`. Default: 1 for each point.
         coordinates, partition
@@ -198,19 +190,22 @@ class ClustAccessor:
         (4, "eps=100, min_samples=10, boxsize=None, coordinates=('x', 'y'), weight=None")
         """
         points = points_of(self._ds, coordinates)
-        estimator = SYSTEMS["dbscan"].estimator(*args, boxsize=box_of(self._ds, boxsize, points), **parameters)
+        estimator = SYSTEMS["dbscan"].estimator(*args, **parameters)
         points, used = in_roles(points, {"weight": (weight, ())})
         weights = points.columns.get("weight")
         found = found_by(estimator, points, ("label", "is_core"), sample_weight=weights, partition=partition)
-        told = {name: getattr(estimator, name) for name in ("eps", "min_samples", "boxsize")}
-        told |= {"coordinates": repr(points.axes), "weight": repr(used["weight"])}
+        told = {name: getattr(estimator, name) for name in ("eps", "min_samples")}
+        told |= {
+            "boxsize": points.box(estimator.boxsize),
+            "coordinates": repr(points.axes),
+            "weight": repr(used["weight"]),
+        }
         return self._with_groups("dbscan", found, points, told)
 
     @_OfEstimator
     def fof(
         self,
         *args: Any,
-        boxsize: Boxsize = ...,
         coordinates: Sequence[str] | None = None,
         partition: str | Partition = "auto",
         **parameters: Any,
@@ -219,8 +214,8 @@ class ClustAccessor:
 
         Parameters
         ----------
-        boxsize, coordinates, partition
-            As of `dbscan`.
+        coordinates, partition
+            See the class.
 
         Returns
         -------
@@ -235,13 +230,13 @@ class ClustAccessor:
         "linking_length=0.2 Mpc/h, b=0.2, min_members=20, boxsize=10 Mpc/h, coordinates=('x', 'y', 'z')"
         """
         points = points_of(self._ds, coordinates)
-        estimator = SYSTEMS["fof"].estimator(*args, boxsize=box_of(self._ds, boxsize, points), **parameters)
+        estimator = SYSTEMS["fof"].estimator(*args, **parameters)
         found = found_by(estimator, points, ("label",), partition=partition)
         # of no points there is no separation, and nothing to link
         given = estimator.linking_length if estimator.b is None else estimator.b
         told: dict[str, Any] = {"linking_length": getattr(estimator, "linking_length_", given)}
         told |= {} if estimator.b is None else {"b": estimator.b}
-        told |= {name: getattr(estimator, name) for name in ("min_members", "boxsize")}
+        told |= {"min_members": estimator.min_members, "boxsize": points.box(estimator.boxsize)}
         told |= {"coordinates": repr(points.axes)}
         return self._with_groups("fof", found, points, told)
 

@@ -78,7 +78,8 @@ def found_by(estimator: Any, points: Points, names: Sequence[str], **options: An
     estimator = copy.copy(estimator)
     if hasattr(estimator, "rhoc"):
         estimator.rhoc = 0.0  # it may be one for each point
-    estimator.fit(np.zeros((1, points.X.shape[1]), points.X.dtype))  # checks the parameters
+    one = np.zeros((1, points.X.shape[1]), points.X.dtype)
+    estimator.fit(points._replace(X=one, columns={}))  # checks the parameters
     return {name: points.X[:, 0].astype(values.dtype) for name, values in results_of(estimator, names).items()}
 
 

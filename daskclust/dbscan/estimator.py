@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from daskclust.core.space.partition import Partition
 from daskclust.dbscan.plan import FINEST, MOST_NEIGHBOURS, DbscanPlan
 from daskclust.estimator import Estimator
 
-Boxsize = float | Sequence[float | None] | None
+Boxsize = float | Sequence[float | None] | Literal["auto"] | None
 
 _EUCLIDEAN = {
     "haversine": (
@@ -77,8 +77,10 @@ class DBSCAN(_DensityClusters):
         Euclidean ones of points on the unit sphere: the error says which, and what `eps` becomes.
     metric_params, algorithm, leaf_size, p, n_jobs
         Taken so that this class can stand in for scikit-learn's, without effect; the first must be None, `p` None or 2.
-    boxsize : float or sequence of float or None, optional
+    boxsize : float, sequence of float or None, or "auto", default "auto"
         Period of all axes, or of each; None: open. Points outside a periodic box are moved into it by whole periods.
+        ``"auto"``: ``attrs["boxsize"]`` of a Dataset for ``x``, ``y`` and ``z`` where it is there, in the unit of
+        ``attrs["boxsize_units"]`` or of ``x``; else all axes are open.
 
     Attributes
     ----------
@@ -139,7 +141,7 @@ class DBSCAN(_DensityClusters):
         leaf_size: int = 30,
         p: float | None = None,
         n_jobs: int | None = None,
-        boxsize: Boxsize = None,
+        boxsize: Boxsize = "auto",
     ) -> None:
         self.eps = eps
         self.min_samples = min_samples
@@ -188,7 +190,7 @@ class DBSCAN(_DensityClusters):
         else:
             min_samples = check_whole("min_samples", self.min_samples, 1, 10**308)
         points = read_points(self, X)
-        period = _periods(self.boxsize, points.X.shape[1], "eps", eps)
+        period = _periods(points.box(self.boxsize), points.X.shape[1], "eps", eps)
         least = 2 if min_samples == 2 and sample_weight is None else 1
         plan = DbscanPlan(eps, min_samples, least, period, sample_weight is not None)
         self._run(points, plan, sample_weight, partition)
@@ -217,12 +219,14 @@ class FriendsOfFriends(_DensityClusters):
     linking_length : float, optional
         Largest distance between friends, in the unit of the coordinates, inclusive. Either this or `b` must be given.
     b : float, optional
-        The same as a fraction of the mean separation of all points in their box, which `boxsize` must tell along each
-        axis; 0.2 and 0.168 are usual. Catalogues of halos usually begin with ``min_members=20``.
+        The same as a fraction of the mean separation of all points in their box, which must be known along each axis;
+        0.2 and 0.168 are usual. Catalogues of halos usually begin with ``min_members=20``.
     min_members : int, default 2
         Groups with fewer members are noise.
-    boxsize : float or sequence of float or None, optional
+    boxsize : float, sequence of float or None, or "auto", default "auto"
         Period of all axes, or of each; None: open. Points outside a periodic box are moved into it by whole periods.
+        ``"auto"``: ``attrs["boxsize"]`` of a Dataset for ``x``, ``y`` and ``z`` where it is there, in the unit of
+        ``attrs["boxsize_units"]`` or of ``x``; else all axes are open.
 
     Attributes
     ----------
@@ -264,7 +268,7 @@ class FriendsOfFriends(_DensityClusters):
         *,
         b: float | None = None,
         min_members: int = 2,
-        boxsize: Boxsize = None,
+        boxsize: Boxsize = "auto",
     ) -> None:
         self.linking_length = linking_length
         self.b = b
@@ -302,17 +306,18 @@ class FriendsOfFriends(_DensityClusters):
             check_positive("b", self.b)
         least = check_whole("min_members", self.min_members, 1, clamp=True)
         points = read_points(self, X)
-        self.linking_length_ = self._length(points)
-        period = _periods(self.boxsize, points.X.shape[1], "linking_length", self.linking_length_)
+        box = points.box(self.boxsize)
+        self.linking_length_ = self._length(points, box)
+        period = _periods(box, points.X.shape[1], "linking_length", self.linking_length_)
         plan = DbscanPlan(self.linking_length_, min(least, 2), least, period, name="fof")
         self._run(points, plan, None, partition)
         return self
 
-    def _length(self, points: Points) -> float:
+    def _length(self, points: Points, box: Boxsize) -> float:
         """Return the linking length, which is given or `b` times the mean separation."""
         if self.b is None:
             return float(self.linking_length)  # type: ignore[arg-type]
-        sides, what = _sides(self.boxsize, points.X.shape[1]), f"b={self.b!r} is a fraction of the mean separation"
+        sides, what = _sides(box, points.X.shape[1]), f"b={self.b!r} is a fraction of the mean separation"
         if points.nesting is not None and points.nesting.counts is not None:
             raise ValueError(
                 f"{what} of all points, and X has lists of them; give linking_length, the same for each list"
@@ -320,7 +325,7 @@ class FriendsOfFriends(_DensityClusters):
         if not all(sides):
             axes = ", ".join(map(str, points.axes))
             raise ValueError(
-                f"{what}, which needs a box that is closed along each axis, got boxsize={self.boxsize!r} of {axes}; "
+                f"{what}, which needs a box that is closed along each axis, got boxsize={box!r} of {axes}; "
                 "give boxsize=, its side (or one for each axis), or a linking_length"
             )
         length = self.b * mean_separation(sides, points.X.shape[0])

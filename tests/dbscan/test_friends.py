@@ -14,7 +14,8 @@ from cases.clue import raise_if_dask_computes
 from cases.lanes import quick_first
 from sklearn.base import clone
 
-from daskclust import FriendsOfFriends
+from daskclust import DBSCAN, FriendsOfFriends
+from daskclust.core.data.inputs import split_points
 
 
 def frame(X: Any) -> pd.DataFrame:
@@ -50,6 +51,30 @@ def test_a_fraction_of_the_mean_separation(seed: int, made: str) -> None:
     wanted = FriendsOfFriends(found.linking_length_, boxsize=boxsize).fit(np.float32(X) if made == "float32" else X)
     assert wanted.linking_length_ == found.linking_length_
     np.testing.assert_array_equal(np.asarray(found.labels_), wanted.labels_)
+
+
+@pytest.mark.parametrize("attrs", [{}, {"boxsize": 0.0}, {"boxsize": 9.0}, {"boxsize": [9.0, 8.0, None]},
+                                   {"boxsize": 90.0, "boxsize_units": "mm"}], ids=str)  # fmt: skip
+@pytest.mark.parametrize("axes", ["xyz", "yx", "z"])
+def test_the_box_of_a_dataset(attrs: dict[str, Any], axes: str) -> None:
+    """It is taken unasked; None is an open one, and arrays and tables have none."""
+    X = np.random.default_rng(0).uniform(0, 8, (200, 3))
+    ds = xr.Dataset({axis: ("particle", x, {"units": "cm"}) for axis, x in zip("xyz", X.T, strict=True)}, attrs=attrs)
+    known = {"boxsize": 9.0} if "boxsize_units" in attrs else attrs
+    sides = dict(zip("xyz", np.broadcast_to(known.get("boxsize", 0.0), 3), strict=True))
+    chosen, box = X[:, ["xyz".index(axis) for axis in axes]], [sides[axis] or None for axis in axes]
+    points = split_points(ds, (), list(axes))
+    for one in (FriendsOfFriends(0.7), DBSCAN(0.9, min_samples=3)):
+        wanted = clone(one).set_params(boxsize=box).fit(chosen)
+        np.testing.assert_array_equal(clone(one).fit(points).labels_, wanted.labels_)
+        is_open = clone(one).set_params(boxsize=None)
+        np.testing.assert_array_equal(is_open.fit(points).labels_, clone(one).fit(chosen).labels_)
+    by_mean = FriendsOfFriends(b=0.2)
+    if all(box):
+        assert by_mean.fit(points).linking_length_ == FriendsOfFriends(b=0.2, boxsize=box).fit(chosen).linking_length_
+    else:
+        with pytest.raises(ValueError, match=r"got boxsize=.* of .*; give boxsize=, its side"):
+            by_mean.fit(points)
 
 
 def test_it_stays_lazy() -> None:
