@@ -27,13 +27,13 @@ VALUES = {
     "dbscan": {
         "eps": {"0.3": 0.3, "1": 1.0},
         "min_samples": {"": 5, "2": 2, "8": 8},
-        "boxsize": {"": ..., "none": None, str(BOX): BOX, f"{BOX}, none,{2 * BOX}": [BOX, None, 2 * BOX]},
+        "boxsize": {"": "auto", "none": None, str(BOX): BOX, f"{BOX}, none,{2 * BOX}": [BOX, None, 2 * BOX]},
         "weight": {"": None, "mass": "mass"},
     },
     "fof": {
         "linking_length": {"0.25": 0.25, "0.6": 0.6},
         "min_members": {"": 2, "20": 20},
-        "boxsize": {"": ..., "none": None, f"{BOX}, none,{2 * BOX}": [BOX, None, 2 * BOX]},
+        "boxsize": {"": "auto", "none": None, f"{BOX}, none,{2 * BOX}": [BOX, None, 2 * BOX]},
     },
     "hca": {
         "threshold": {"20": 20, "0.1": 0.1, "1": 1, "1.0": 1.0, "5e-1": 0.5},
