@@ -328,7 +328,7 @@ class FriendsOfFriends(_DensityClusters):
                 f"{what}, which needs a box that is closed along each axis, got boxsize={box!r} of {axes}; "
                 "give boxsize=, its side (or one for each axis), or a linking_length"
             )
-        length = self.b * mean_separation(sides, points.X.shape[0])
+        length = float(self.b) * mean_separation(sides, points.X.shape[0])
         if not 2 * length <= min(sides):  # here, where the error can name what the user gave
             raise ValueError(
                 f"b must give a linking length of at most half of the box, got b={self.b!r}: {length:g} in a box of "
