@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from daskclust.core.data.columns import Kind, column, label_numbers, plain, times
+from daskclust.core.data.columns import Kind, column, doubles, label_numbers, plain
 from daskclust.core.device.arrays import is_dask, to_host
 from daskclust.core.hierarchy import point_heights
 from daskclust.core.merge.labels import NOISE
@@ -225,7 +225,7 @@ def _shares(
     rows, columns = _sides(truth, labels, noise)
     weight = np.ones(len(rows))
     if sample_weight is not None:
-        weight = _checked("sample_weight", sample_weight, times, 0, "finite and not negative")
+        weight = _checked("sample_weight", sample_weight, doubles, 0, "finite and not negative")
     _check_lengths(truth=rows, sample_weight=weight)
     row_ids, row = np.unique(rows, return_inverse=True)
     column_ids, column = np.unique(columns, return_inverse=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from hypothesis import HealthCheck, settings
 
 from daskclust import datasets
 from daskclust.core.device import kernels as jit
+from daskclust.core.device.machine_code import compiling
 
 OTHER_PROGRAMS = Path(__file__).parent / "data"
 _QUIET = (HealthCheck.too_slow, HealthCheck.data_too_large)
@@ -48,6 +50,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # tornado's, on Python 3.12 and newer, and bokeh's, of newer versions of pandas; the last line wins
     config.addinivalue_line("filterwarnings", "ignore:There is no current event loop")
     config.addinivalue_line("filterwarnings", "ignore:The inplace keyword in DataFrame")
+    logging.disable()  # the one line on compiling is said now, and not among the records that some test demands
+    compiling._log_once()
+    logging.disable(logging.NOTSET)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -163,7 +168,7 @@ def command(monkeypatch, capsys):
     """
 
     from daskclust.cli import main
-    from daskclust.cli._progress import COMPILING
+    from daskclust.core.device.machine_code.compiling import COMPILING
 
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["daskclust", *map(str, arguments)])

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
 import xarray as xr
@@ -17,14 +16,11 @@ from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT, Points
 from daskclust.parameters import described
 from daskclust.systems import SYSTEMS
 
-from ._density import box_of, length_of
 from ._hca import apriori_of, cells_in, cut_of
 from ._results import WITHOUT_EFFECT, Name, Roles, fit, in_roles, like_columns, points_of, system_of, with_results
 
 if TYPE_CHECKING:
     from daskclust.core.space.partition import Partition
-
-Boxsize = float | Sequence[float | None] | EllipsisType | None
 
 
 class _OfEstimator:
@@ -155,7 +151,6 @@ class ClustAccessor:
     def dbscan(
         self,
         *args: Any,
-        boxsize: Boxsize = ...,
         coordinates: Sequence[str] | None = None,
         weight: str | None = None,
         partition: str | Partition = "auto",
@@ -165,9 +160,6 @@ class ClustAccessor:
 
         Parameters
         ----------
-        boxsize : float or sequence of float or None, optional
-            Period of all coordinates, or of each; None: open. Default: ``attrs["boxsize"]`` of the Dataset for ``x``,
-            ``y`` and ``z`` where it is there, in the unit of ``attrs["boxsize_units"]`` or of ``x``; others are open.
         weight : str, optional
             Variable with weights, whose sum is compared with `min_samples`. Default: 1 for each point.
         coordinates, partition
@@ -187,7 +179,7 @@ class ClustAccessor:
         (4, "eps=100, min_samples=10, boxsize=None, coordinates=('x', 'y'), weight=None")
         """
         points = points_of(self._ds, coordinates)
-        estimator = SYSTEMS["dbscan"].estimator(*args, boxsize=box_of(self._ds, boxsize, points), **parameters)
+        estimator = SYSTEMS["dbscan"].estimator(*args, **parameters)
         points, used = in_roles(points, {"weight": (weight, ())})
         weights = points.columns.get("weight")
         return self._with(fit(estimator, points, sample_weight=weights, partition=partition), points, used)
@@ -195,10 +187,7 @@ class ClustAccessor:
     @_OfEstimator
     def fof(
         self,
-        linking_length: float | None = None,
-        *,
-        b: float | None = None,
-        boxsize: Boxsize = ...,
+        *args: Any,
         coordinates: Sequence[str] | None = None,
         partition: str | Partition = "auto",
         **parameters: Any,
@@ -207,14 +196,8 @@ class ClustAccessor:
 
         Parameters
         ----------
-        linking_length : float, optional
-            Largest distance between friends, in the unit of the coordinates. Either this or `b` must be given.
-        b : float, optional
-            The same as a fraction of the mean separation of the points in their box, which must be known, see
-            `daskclust.io.linking_length`; 0.2 and 0.168 are usual. Catalogues of halos usually begin with
-            ``min_members=20``.
-        boxsize, coordinates, partition
-            As of `dbscan`.
+        coordinates, partition
+            See the class.
 
         Returns
         -------
@@ -229,10 +212,8 @@ class ClustAccessor:
         "linking_length=0.2 Mpc/h, b=0.2, min_members=20, boxsize=10 Mpc/h, coordinates=('x', 'y', 'z')"
         """
         points = points_of(self._ds, coordinates)
-        box = box_of(self._ds, boxsize, points)
-        length = length_of(linking_length, b, points, box)
-        estimator = SYSTEMS["fof"].estimator(length, boxsize=box, **parameters)
-        return self._with(fit(estimator, points, partition=partition), points, {"b": b})
+        estimator = SYSTEMS["fof"].estimator(*args, **parameters)
+        return self._with(fit(estimator, points, partition=partition), points, {})
 
     @_OfEstimator
     def hca(

@@ -105,8 +105,8 @@ def fit(estimator: Any, points: Points, **options: Any) -> Any:
     parameters, estimator = estimator.get_params(), copy.copy(estimator)
     if "rhoc" in parameters:
         estimator.rhoc = 0.0  # it may be one for each point
-    estimator.fit(np.zeros((1, points.X.shape[1]), points.X.dtype))
-    return estimator.set_params(**parameters)
+    one = np.zeros((1, points.X.shape[1]), points.X.dtype)
+    return estimator.fit(points._replace(X=one, columns={})).set_params(**parameters)
 
 
 def results_of(estimator: Any, names: Iterable[str], cut: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -164,7 +164,7 @@ def with_results(
         parameters |= used
         ds = ds.drop_vars([name for name in (*_DIMS, "linkage_column") if name in ds.variables])
     else:
-        parameters, units, attrs = _of_density(parameters, points, unit, used)
+        parameters, units, attrs = _of_density(estimator, parameters, points, unit, used)
     variables = {}
     for name, values in found.items():
         about = {"long_name": LONG_NAMES[name], "units": "1", **attrs.get(name, {})}
@@ -205,14 +205,19 @@ def _of_clue(
 
 
 def _of_density(
-    parameters: dict[str, Any], points: Points, unit: str | None, used: Mapping[str, Any]
+    estimator: Any, parameters: dict[str, Any], points: Points, unit: str | None, used: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, str | None], Attributes]:
     """Return the same of DBSCAN and friends-of-friends."""
-    length, least, _ = parameters  # their names
+    length, least = ("eps", "min_samples") if "eps" in parameters else ("linking_length", "min_members")
+    if length == "linking_length":
+        b = parameters["b"]
+        if b is None:
+            parameters.pop("b")
+        else:  # of no points there is no separation
+            parameters[length] = estimator.linking_length_ if len(points.X) else b
     # an attribute of a file holds whole numbers of 64 bits
     label = {length: float(parameters[length]), f"{length}_units": unit, least: min(parameters[least], 2**63 - 1)}
-    b = {"b": used["b"]} if used.get("b") is not None else {}
-    parameters = {length: parameters[length], **b, **parameters, "coordinates": repr(tuple(points.axes))}
+    parameters |= {"boxsize": points.box(estimator.boxsize), "coordinates": repr(tuple(points.axes))}
     parameters |= {"weight": repr(used["weight"])} if "weight" in used else {}
     return parameters, {length: unit, "boxsize": unit}, {"label": label}
 

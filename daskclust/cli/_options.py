@@ -190,9 +190,9 @@ def names(text: str | None) -> list[str] | None:
 
 
 def box_of(text: str | None) -> Any:
-    """Return the period of all axes or of each, None for open ones, ... for that of the file."""
+    """Return the period of all axes or of each, None for open ones, "auto" for that of the file."""
     if text is None:
-        return ...
+        return "auto"
     from daskclust.core.data.checks import check_positive
 
     try:

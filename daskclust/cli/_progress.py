@@ -17,7 +17,6 @@ from rich.text import Text
 from daskclust.cli._console import errors
 from daskclust.core.device.machine_code import compiling
 
-COMPILING = "compiling kernels for this machine, once; later runs load them"
 _LONG = 24 * 3600  # s; more is no forecast
 _UNMEASURED = (".root",)  # is mapped into memory: nothing counts what is read of it
 
@@ -157,7 +156,7 @@ def _in_place_of(bar: _Bar) -> compiling.Listener:
 
 def _in_one_line(console: Console, quiet: bool) -> compiling.Listener:
     """Return what says once that kernels are compiled, for logs and pipes."""
-    to_tell = [] if quiet else [COMPILING]
+    to_tell = [] if quiet else [compiling.COMPILING]
 
     def tell(_: compiling.Compiling) -> None:
         while to_tell:

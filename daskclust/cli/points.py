@@ -127,8 +127,8 @@ def _table(result: xr.Dataset, parameters: dict[str, Any], count: int) -> xr.Dat
     from daskclust.properties import cluster_table, halo_table
 
     box, axes, weight = parameters["boxsize"], parameters["coordinates"], parameters["weight"]
-    if axes is None and (result.attrs.get("boxsize") if box is ... else box) is not None:
-        return halo_table(result, boxsize=box, mass=weight, velocities=None, n_clusters=count)
+    if axes is None and (result.attrs.get("boxsize") if box == "auto" else box) is not None:
+        return halo_table(result, boxsize=... if box == "auto" else box, mass=weight, velocities=None, n_clusters=count)
     return cluster_table(result, weight=weight, coords=axes, n_clusters=count)
 
 
@@ -136,7 +136,7 @@ def _why_no_core(points: xr.Dataset, parameters: dict[str, Any]) -> str:
     """Return how many neighbours a point has at most: the density of CLUE, whose kernel is flat."""
     least, eps, box = parameters["min_samples"], parameters["eps"], parameters["boxsize"]
     axes = parameters["coordinates"] or [name for name in ("x", "y", "z") if name in points]
-    box = points.attrs.get("boxsize") if box is ... else box
+    box = points.attrs.get("boxsize") if box == "auto" else box
     sides = box if isinstance(box, list | tuple) else [box] * len(axes)
     wrap = {axis: side for axis, side in zip(axes, sides, strict=True) if side}
     alone = {"coordinates": axes, "layer": None, "event": None, "weight": parameters["weight"]}
@@ -187,7 +187,8 @@ def fof(
         }
         job.none("halos", lambda: _why_no_halo(particles, parameters))
         job.save("output", result)
-        halos = job.table(lambda: halo_table(result, boxsize=parameters["boxsize"], n_clusters=count))
+        box = ... if parameters["boxsize"] == "auto" else parameters["boxsize"]
+        halos = job.table(lambda: halo_table(result, boxsize=box, n_clusters=count))
         if halos is not None:
             job.summary["largest"] = int(halos["size"].max()) if count else 0
     job.show()

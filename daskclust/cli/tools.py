@@ -103,7 +103,7 @@ def explore(
 
     with progress(f"reading {path.name}", quiet=quiet):
         ds, *lines = open_file(path, system, **file.naming(), coordinates=names(coordinates), cells=cells.reading)
-        if (box := box_of(boxsize)) is not ...:
+        if (box := box_of(boxsize)) != "auto":
             ds = ds.assign_attrs(boxsize=box)
             lines.append(f"ds = ds.assign_attrs(boxsize={box!r})")
         is_here = address in ("localhost", "127.0.0.1", "::1")

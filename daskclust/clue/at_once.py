@@ -30,20 +30,7 @@ _HOPS = 1024  # links of a chain that a thread follows; chains are that much sho
 
 
 def fit_at_once(plan: CluePlan, columns: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the results of CLUE for arrays on a CUDA device.
-
-    Parameters
-    ----------
-    plan : CluePlan
-        Parameters.
-    columns : dict of arrays
-        ``X`` (n, d) and, where there are such, ``layer``, ``weight`` and ``rhoc`` (n,).
-
-    Returns
-    -------
-    dict of arrays or None
-        As `run_in_memory` gives them; None where the points need a closer look.
-    """
+    """Return results as `run_in_memory` does, for arrays on a CUDA device; None where they need a closer look."""
     X = columns["X"]
     n, near = len(X), plan.near(min(X.shape[1], MAX_AXES))
     if device_of(X) is not CUDA or not 0 < n <= MOST or near < plan.dm:

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from daskclust.core.data.checks import check_distance, check_positive, check_whole, raise_not_finite
 from daskclust.core.data.columns import plain, reals
-from daskclust.core.data.inputs import Points, read_points
+from daskclust.core.data.inputs import Points, mean_separation, read_points
 from daskclust.core.data.nested import nest
 from daskclust.core.run.engine import run, run_in_memory
 from daskclust.core.space.partition import Partition
 from daskclust.dbscan.plan import FINEST, MOST_NEIGHBOURS, DbscanPlan
 from daskclust.estimator import Estimator
 
-Boxsize = float | Sequence[float | None] | None
+Boxsize = float | Sequence[float | None] | Literal["auto"] | None
+
+_EUCLIDEAN = {
+    "haversine": (
+        "np.stack([np.cos(X[:, 0]) * np.cos(X[:, 1]), np.cos(X[:, 0]) * np.sin(X[:, 1]), np.sin(X[:, 0])], axis=1)",
+        "2 * np.sin(eps / 2)",
+    ),
+    "cosine": ("X / np.linalg.norm(X, axis=1, keepdims=True)", "np.sqrt(2 * eps)"),
+    "sqeuclidean": ("X", "np.sqrt(eps)"),
+}
+"""Points and `eps` whose neighbours by Euclidean distance are those by another metric of scikit-learn."""
 
 
 class _DensityClusters(Estimator):
@@ -63,11 +73,14 @@ class DBSCAN(_DensityClusters):
     min_samples : int, default 5
         Number of points, or sum of weights, within `eps` of a core point, itself included.
     metric : {"euclidean", "l2", "minkowski"}, default "euclidean"
-        The Euclidean distance by any of its names; others are refused.
+        The Euclidean distance by any of its names; others are refused. Neighbours by "haversine" and "cosine" are
+        Euclidean ones of points on the unit sphere: the error says which, and what `eps` becomes.
     metric_params, algorithm, leaf_size, p, n_jobs
         Taken so that this class can stand in for scikit-learn's, without effect; the first must be None, `p` None or 2.
-    boxsize : float or sequence of float or None, optional
+    boxsize : float, sequence of float or None, or "auto", default "auto"
         Period of all axes, or of each; None: open. Points outside a periodic box are moved into it by whole periods.
+        ``"auto"``: ``attrs["boxsize"]`` of a Dataset for ``x``, ``y`` and ``z`` where it is there, in the unit of
+        ``attrs["boxsize_units"]`` or of ``x``; else all axes are open.
 
     Attributes
     ----------
@@ -128,7 +141,7 @@ class DBSCAN(_DensityClusters):
         leaf_size: int = 30,
         p: float | None = None,
         n_jobs: int | None = None,
-        boxsize: Boxsize = None,
+        boxsize: Boxsize = "auto",
     ) -> None:
         self.eps = eps
         self.min_samples = min_samples
@@ -177,18 +190,18 @@ class DBSCAN(_DensityClusters):
         else:
             min_samples = check_whole("min_samples", self.min_samples, 1, 10**308)
         points = read_points(self, X)
-        period = _periods(self.boxsize, points.X.shape[1], "eps", eps)
+        period = _periods(points.box(self.boxsize), points.X.shape[1], "eps", eps)
         least = 2 if min_samples == 2 and sample_weight is None else 1
         plan = DbscanPlan(eps, min_samples, least, period, sample_weight is not None)
         self._run(points, plan, sample_weight, partition)
         return self
 
     def _check_metric(self) -> None:
-        if self.metric not in ("euclidean", "l2", "minkowski"):
-            raise ValueError(
-                f"metric must be 'euclidean', got {self.metric!r}; for other distances and precomputed ones use "
-                "sklearn.cluster.DBSCAN"
-            )
+        if not isinstance(self.metric, str) or self.metric not in ("euclidean", "l2", "minkowski"):
+            remedy = "for other distances and precomputed ones use sklearn.cluster.DBSCAN"
+            if isinstance(self.metric, str) and self.metric in _EUCLIDEAN:
+                remedy = "for the same neighbours cluster {} with eps={}".format(*_EUCLIDEAN[self.metric])
+            raise ValueError(f"metric must be 'euclidean', got {self.metric!r}; {remedy}")
         if self.metric_params is not None or self.p not in (None, 2):
             raise ValueError(
                 f"distances are Euclidean, p=2, got p={self.p!r} and metric_params={self.metric_params!r}; for other "
@@ -203,18 +216,24 @@ class FriendsOfFriends(_DensityClusters):
 
     Parameters
     ----------
-    linking_length : float
-        Largest distance between friends, in the unit of the coordinates, inclusive: ``b`` times the mean separation in
-        cosmology, see `daskclust.io.linking_length`.
+    linking_length : float, optional
+        Largest distance between friends, in the unit of the coordinates, inclusive. Either this or `b` must be given.
+    b : float, optional
+        The same as a fraction of the mean separation of all points in their box, which must be known along each axis;
+        0.2 and 0.168 are usual. Catalogues of halos usually begin with ``min_members=20``.
     min_members : int, default 2
         Groups with fewer members are noise.
-    boxsize : float or sequence of float or None, optional
+    boxsize : float, sequence of float or None, or "auto", default "auto"
         Period of all axes, or of each; None: open. Points outside a periodic box are moved into it by whole periods.
+        ``"auto"``: ``attrs["boxsize"]`` of a Dataset for ``x``, ``y`` and ``z`` where it is there, in the unit of
+        ``attrs["boxsize_units"]`` or of ``x``; else all axes are open.
 
     Attributes
     ----------
     labels_ : array of int64, shape (n,)
         Group of each point, numbered by the smallest index of a member; -1 outside of groups.
+    linking_length_ : float
+        The linking length that was used: `linking_length`, or what `b` makes of the box and the number of points.
     is_core_ : array of bool, shape (n,)
         Whether the point is a member of a group.
     core_sample_indices_, components_, n_clusters_, n_features_in_
@@ -239,10 +258,20 @@ class FriendsOfFriends(_DensityClusters):
     >>> from daskclust import FriendsOfFriends
     >>> FriendsOfFriends(0.2, boxsize=1.0).fit([[0.05], [0.95], [0.5]]).labels_
     array([ 0,  0, -1])
+    >>> round(FriendsOfFriends(b=0.3, boxsize=1.0).fit([[0.05], [0.95], [0.5]]).linking_length_, 12)
+    0.1
     """
 
-    def __init__(self, linking_length: float, *, min_members: int = 2, boxsize: Boxsize = None) -> None:
+    def __init__(
+        self,
+        linking_length: float | None = None,
+        *,
+        b: float | None = None,
+        min_members: int = 2,
+        boxsize: Boxsize = "auto",
+    ) -> None:
         self.linking_length = linking_length
+        self.b = b
         self.min_members = min_members
         self.boxsize = boxsize
 
@@ -268,12 +297,44 @@ class FriendsOfFriends(_DensityClusters):
         ValueError, TypeError
             As `DBSCAN.fit`.
         """
-        length = check_distance("linking_length", self.linking_length)
+        if (self.linking_length is None) == (self.b is None):
+            given = f"got linking_length={self.linking_length!r} and b={self.b!r}"
+            raise ValueError(f"give linking_length or b, and not both; {given}")
+        if self.b is None:
+            check_distance("linking_length", self.linking_length)
+        else:
+            check_positive("b", self.b)
         least = check_whole("min_members", self.min_members, 1, clamp=True)
         points = read_points(self, X)
-        period = _periods(self.boxsize, points.X.shape[1], "linking_length", length)
-        self._run(points, DbscanPlan(length, min(least, 2), least, period, name="fof"), None, partition)
+        box = points.box(self.boxsize)
+        self.linking_length_ = self._length(points, box)
+        period = _periods(box, points.X.shape[1], "linking_length", self.linking_length_)
+        plan = DbscanPlan(self.linking_length_, min(least, 2), least, period, name="fof")
+        self._run(points, plan, None, partition)
         return self
+
+    def _length(self, points: Points, box: Boxsize) -> float:
+        """Return the linking length, which is given or `b` times the mean separation."""
+        if self.b is None:
+            return float(self.linking_length)  # type: ignore[arg-type]
+        sides, what = _sides(box, points.X.shape[1]), f"b={self.b!r} is a fraction of the mean separation"
+        if points.nesting is not None and points.nesting.counts is not None:
+            raise ValueError(
+                f"{what} of all points, and X has lists of them; give linking_length, the same for each list"
+            )
+        if not all(sides):
+            axes = ", ".join(map(str, points.axes))
+            raise ValueError(
+                f"{what}, which needs a box that is closed along each axis, got boxsize={box!r} of {axes}; "
+                "give boxsize=, its side (or one for each axis), or a linking_length"
+            )
+        length = float(self.b) * mean_separation(sides, points.X.shape[0])
+        if not 2 * length <= min(sides):  # here, where the error can name what the user gave
+            raise ValueError(
+                f"b must give a linking length of at most half of the box, got b={self.b!r}: {length:g} in a box of "
+                f"{min(sides):g}"
+            )
+        return check_distance(f"the linking length of b={self.b!r}", length)
 
 
 def _each_event(plan: DbscanPlan, columns: dict[str, Any], counts: Any) -> dict[str, Any]:
@@ -293,12 +354,17 @@ def _each_event(plan: DbscanPlan, columns: dict[str, Any], counts: Any) -> dict[
     return {"labels": labels, "is_core": is_core, "n_clusters": n_clusters}
 
 
-def _periods(boxsize: Boxsize, d: int, name: str, eps: float) -> tuple[float, ...]:
-    """Return the period of each of `d` axes, 0 where it is open."""
+def _sides(boxsize: Boxsize, d: int) -> tuple[float, ...]:
+    """Return the side of the box along each of `d` axes, 0 where it is open."""
     sizes = [boxsize] * d if boxsize is None or np.ndim(boxsize) == 0 else list(boxsize)  # type: ignore[arg-type]
     if len(sizes) != d:
         raise ValueError(f"boxsize must be one number or one for each of the {d} axes of X, got {boxsize!r}")
-    periods = tuple(0.0 if size is None else check_positive("boxsize", size) for size in sizes)
+    return tuple(0.0 if size is None else check_positive("boxsize", size) for size in sizes)
+
+
+def _periods(boxsize: Boxsize, d: int, name: str, eps: float) -> tuple[float, ...]:
+    """Return the period of each of `d` axes, 0 where it is open; refuse a box that is too small or too large."""
+    periods = _sides(boxsize, d)
     for period in periods:
         if 0.0 < period < 2 * eps:
             raise ValueError(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.core.merge.labels import NOISE
-from daskclust.core.merge.sets import Ids, components
+from daskclust.core.merge.sets import Ids, smallest_connected
 
 
 class WindowClusters(NamedTuple):
@@ -78,11 +78,7 @@ def merge_windows(windows: list[WindowClusters], min_size: int) -> list[WindowSl
     chunk = np.repeat(np.arange(len(windows)), [len(p.shared) for p in windows])
     place = np.argsort(shared)
     ends = place[np.searchsorted(shared, edges, sorter=place)] if len(edges) else np.empty((0, 2), np.int64)
-    joined, component = components(ends)
-    head = np.arange(len(shared))  # the first of the shared sets that are one
-    smallest = np.full(component.max(initial=-1) + 1, len(shared), np.int64)
-    np.minimum.at(smallest, component, joined)
-    head[joined] = smallest[component]
+    head = smallest_connected(ends, len(shared))  # the first of the shared sets that are one
     sizes = np.zeros(len(shared), np.int64)
     np.add.at(sizes, head, np.concatenate([p.sizes for p in windows]))
     is_counted = (head == np.arange(len(shared))) & (sizes >= min_size)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from daskclust.core.data.checks import check_positive, check_whole
-from daskclust.core.data.columns import column, groups, integers, times
+from daskclust.core.data.columns import column, doubles, groups, integers
 from daskclust.core.data.inputs import aligned_column, columns_of
 from daskclust.core.data.nested import flat, flatten, is_awkward, nest, without_lists
 from daskclust.core.device.arrays import device_of, is_cuda, is_dask
@@ -138,11 +138,11 @@ def checked_columns(X: Any, chip: Any) -> dict[str, Any]:
     elif getattr(X, "attrs", {}).get("layout") == "quad":
         columns["chip"] = None
     lazy = [values for values in columns.values() if is_dask(values)]
-    toa = column("toa", columns["toa"], times)
+    toa = column("toa", columns["toa"], doubles)
     if toa.ndim != 1:
         raise ValueError(f"toa must have one dimension, got shape {toa.shape}")
     if lazy and not is_dask(toa):
-        toa = aligned_column(lazy[0], "toa", toa, times)
+        toa = aligned_column(lazy[0], "toa", toa, doubles)
     if is_dask(toa) and np.isnan(toa.shape[0]):
         raise ValueError("the hits have unknown chunk sizes; call .compute_chunk_sizes() on them first")
     checked = {"toa": toa if is_dask(toa) or is_cuda(toa) else np.ascontiguousarray(toa)}

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.data.columns import times
+from daskclust.core.data.columns import doubles
 from daskclust.core.device.arrays import HOST
 from daskclust.core.device.threads import one_thread
 from daskclust.core.merge.labels import NOISE
@@ -36,7 +36,7 @@ from ._summary import Columns, Groups, Summary, TableSteps, numbered
 
 _NEEDED = ("x", "y", "toa", "tot")
 _WEIGHTS: dict[str | None, int] = {None: BY_NOTHING, "tot": BY_TOT, "energy": BY_ENERGY}
-_KINDS = {"x": pixels, "y": pixels, "chip": pixels, "toa": times, "tof": times}
+_KINDS = {"x": pixels, "y": pixels, "chip": pixels, "toa": doubles, "tof": doubles}
 
 # Of which variable a column has its units.
 _SOURCES = {

@@ -8,13 +8,13 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from daskclust.core.data.columns import column, for_kernels, groups, integers, native, times
+from daskclust.core.data.columns import column, doubles, for_kernels, groups, integers, native
 from daskclust.core.data.inputs import columns_of
 from daskclust.core.data.units import HITS
 
 Columns = dict[str, NDArray[Any]]
 
-_KINDS = {"x": integers, "y": integers, "chip": groups, "toa": times, "tot": native, "energy": native, "tof": native}
+_KINDS = {"x": integers, "y": integers, "chip": groups, "toa": doubles, "tot": native, "energy": native, "tof": native}
 
 
 def count_hits(item: Any) -> int:

@@ -23,7 +23,8 @@ from rich.console import Console
 
 from daskclust import io
 from daskclust.cli._console import errors
-from daskclust.cli._progress import COMPILING, progress
+from daskclust.cli._progress import progress
+from daskclust.core.device.machine_code.compiling import COMPILING
 
 HANGS = 600  # s; nothing that ends takes as long, on whatever machine
 MAIN = "from daskclust.cli import main; main()"

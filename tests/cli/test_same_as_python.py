@@ -27,13 +27,13 @@ VALUES = {
     "dbscan": {
         "eps": {"0.3": 0.3, "1": 1.0},
         "min_samples": {"": 5, "2": 2, "8": 8},
-        "boxsize": {"": ..., "none": None, str(BOX): BOX, f"{BOX}, none,{2 * BOX}": [BOX, None, 2 * BOX]},
+        "boxsize": {"": "auto", "none": None, str(BOX): BOX, f"{BOX}, none,{2 * BOX}": [BOX, None, 2 * BOX]},
         "weight": {"": None, "mass": "mass"},
     },
     "fof": {
         "linking_length": {"0.25": 0.25, "0.6": 0.6},
         "min_members": {"": 2, "20": 20},
-        "boxsize": {"": ..., "none": None, f"{BOX}, none,{2 * BOX}": [BOX, None, 2 * BOX]},
+        "boxsize": {"": "auto", "none": None, f"{BOX}, none,{2 * BOX}": [BOX, None, 2 * BOX]},
     },
     "hca": {
         "threshold": {"20": 20, "0.1": 0.1, "1": 1, "1.0": 1.0, "5e-1": 0.5},
@@ -81,6 +81,7 @@ def table_of(name, result, parameters, count):
         return cluster_table(result, n_clusters=count)
     if name == "fof" or parameters.get("boxsize") is not None:
         box, mass = parameters["boxsize"], parameters.get("weight", "mass")
+        box = ... if box == "auto" else box
         velocities = {} if name == "fof" else {"velocities": None}
         return halo_table(result, boxsize=box, mass=mass, n_clusters=count, **velocities)
     return cluster_table(result, weight=parameters["weight"], n_clusters=count)

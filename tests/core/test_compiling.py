@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from daskclust import systems
-from daskclust.cli._progress import COMPILING
 from daskclust.core.device import kernels
 from daskclust.core.device.machine_code import compiling
+from daskclust.core.device.machine_code.compiling import COMPILING
 
 EVENTS = """
 from daskclust import EventBuilder, datasets
@@ -164,6 +164,28 @@ def test_a_notebook_has_a_bar_and_then_a_sentence(clock, monkeypatch):
         assert shell.shown[-1] == "<div>compiled 2 kernels for this machine in 2.0 s, once</div>"
 
 
+@pytest.mark.parametrize("level", [logging.INFO, logging.WARNING, logging.ERROR])
+@pytest.mark.parametrize("where", ["a script", "a terminal", "a notebook", "a worker"])
+def test_a_script_has_one_line_of_the_log(clock, caplog, monkeypatch, capsys, where, level):
+    """And the others none; above the level of warnings nothing is shown anywhere."""
+    shell = Shell()
+    if where == "a notebook":
+        monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+        monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=shell.display))
+    monkeypatch.setattr("multiprocessing.parent_process", lambda: "the client" if where == "a worker" else None)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: where == "a terminal")
+    compiling._log_once.cache_clear()
+    compiling._notebook.cache_clear()
+    with caplog.at_level(level, "daskclust"):
+        for signature in ("a", "b"):
+            compiling.watched(Dispatcher(clock)).compile(signature)
+    shell.end_cell()
+    lines = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert lines == ([COMPILING] if where == "a script" and level <= logging.WARNING else [])
+    assert bool(capsys.readouterr().err) == (where == "a terminal" and level <= logging.WARNING)
+    assert bool(shell.shown) == (where == "a notebook" and level <= logging.WARNING)
+
+
 def run(code, folder, stderr=subprocess.PIPE):
     """Run lines in a process with an empty cache and without shipped machine code."""
     path = os.pathsep.join(filter(None, sys.path))
@@ -200,7 +222,7 @@ def test_a_terminal_has_a_line_that_goes(on_a_terminal):
 
 
 @pytest.mark.slow
-def test_elsewhere_a_command_has_one_line_and_the_package_none(on_a_terminal, tmp_path):
+def test_elsewhere_a_command_and_a_script_have_one_line(on_a_terminal, tmp_path):
     hits = "datasets.timepix(300, rng=0).to_dataframe()[['x', 'y', 'toa', 'tot']].to_csv('hits.csv', index=False)"
     command = f"import os; os.chdir({str(tmp_path)!r})\nfrom daskclust import datasets\n{hits}\n"
     command += "import sys\nsys.argv[1:] = ['events', 'hits.csv', '--dt-max', '100', '--json']\n"
@@ -211,7 +233,12 @@ def test_elsewhere_a_command_has_one_line_and_the_package_none(on_a_terminal, tm
     times = [json.loads(each.stdout)["seconds_compiling"] for each in (first, second)]
     assert times[0] > 0
     assert times[1] == 0
-    assert run(EVENTS, tmp_path / "another").stderr == ""
+    quiet = "import logging\nlogging.getLogger('daskclust').setLevel(logging.ERROR)\n"
+    handled = "import logging\nlogging.basicConfig(format='%(name)s: %(message)s')\n"
+    lines = {"": COMPILING, quiet: "", handled: f"daskclust: {COMPILING}"}
+    for k, (setup, line) in enumerate(lines.items()):
+        folder = tmp_path / f"script {k}"
+        assert [run(setup + EVENTS, folder).stderr for _ in range(2)] == [line and f"{line}\n", ""]
 
 
 def test_a_bar_gives_way_to_kernels_and_comes_back(clock, monkeypatch):

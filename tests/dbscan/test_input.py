@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 import dask.array as da
 import numpy as np
 import pytest
 from cases.dbscan import Case, assert_answer
+from sklearn import cluster
+from sklearn.metrics import pairwise_distances
+from sklearn.neighbors import VALID_METRICS
 
 from daskclust import DBSCAN, FriendsOfFriends
 from daskclust.core.space.partition import Partition
+from daskclust.dbscan.estimator import _EUCLIDEAN
 
 RNG = np.random.default_rng(5)
 X = RNG.uniform(0, 10, (80, 2))
@@ -43,17 +50,41 @@ def test_boxes_that_are_right():
     assert_answer(DBSCAN(1.0, boxsize=2.0).fit(X), Case(X, 1.0, 5, None, (2.0, 2.0)).answer())
 
 
-@pytest.mark.parametrize(
-    ("parameters", "words"),
-    [
-        ({"metric": "manhattan"}, r"metric must be 'euclidean', got 'manhattan'.*sklearn\.cluster\.DBSCAN"),
-        ({"p": 1}, r"p=1 and metric_params=None.*sklearn\.cluster\.DBSCAN"),
-        ({"metric_params": {"p": 3}}, r"metric_params=\{'p': 3\}"),
-    ],
-)
-def test_other_metrics(parameters, words):
-    with pytest.raises(ValueError, match=words):
+OTHERS = sorted({"precomputed", *VALID_METRICS["brute"]} - {"euclidean", "l2", "minkowski"})
+
+
+@pytest.mark.parametrize("metric", [*OTHERS, "Euclidean", None, 2, np.array(["l2", "l1"]), math.dist], ids=str)
+def test_other_metrics(metric):
+    """Before anything is looked at or computed."""
+    remedy = r"(sklearn\.cluster\.DBSCAN|for the same neighbours cluster .* with eps=.*)$"
+    for points in (X, da.from_array(X, chunks=(30, 2)), "no points"):
+        with pytest.raises(ValueError, match=rf"metric must be 'euclidean', got [^;]*; .*{remedy}"):
+            DBSCAN(1.0, metric=metric).fit(points)
+
+
+@pytest.mark.parametrize("parameters", [{"p": 1}, {"metric_params": {"p": 3}}])
+def test_parameters_of_other_metrics(parameters):
+    ((name, value),) = parameters.items()
+    with pytest.raises(ValueError, match=rf"{name}={re.escape(repr(value))}.*sklearn\.cluster\.DBSCAN"):
         DBSCAN(1.0, **parameters).fit(X)
+
+
+@pytest.mark.parametrize("metric", _EUCLIDEAN)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_remedy_has_the_same_neighbours(metric, seed):
+    """The points and `eps` of the error, as it writes them, and scikit-learn's answer."""
+    rng = np.random.default_rng(seed)
+    centres = rng.uniform(-1.4, 1.4, (6, 2 if metric == "haversine" else 3))
+    points = rng.normal(centres, 0.05, (50, *centres.shape)).reshape(-1, centres.shape[1])
+    eps = float(np.quantile(pairwise_distances(points, metric=metric), 0.03))
+    with pytest.raises(ValueError, match="metric must be") as raised:
+        DBSCAN(eps, metric=metric).fit(points)
+    known = {"np": np, "X": points, "eps": eps}
+    said = re.search(r"cluster (.*) with eps=(.*)", str(raised.value))
+    found = DBSCAN(eval(said[2], known)).fit(eval(said[1], known)).labels_
+    wanted = cluster.DBSCAN(eps=eps, metric=metric, algorithm="brute").fit(points).labels_
+    assert wanted.max() > 2
+    np.testing.assert_array_equal(found, wanted)
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,8 @@ def fit(estimator: Any, name: str, value: Any, is_lazy: bool, dtype: Any = np.fl
     """Return what an estimator finds with one parameter given."""
     hits = {column: lazily(values, is_lazy) for column, values in HITS.items()}
     value = {0: value} if name == "wrap" else value
-    fitted = estimator(**{**NEEDED[estimator], name: value})
+    needed = {"boxsize": 50.0} if (estimator, name) == (FriendsOfFriends, "b") else NEEDED[estimator]
+    fitted = estimator(**{**needed, name: value})
     fitted.fit(hits if estimator is EventBuilder else lazily(POINTS.astype(dtype), is_lazy))
     return [fitted.labels_, fitted.linkage_ if estimator is MahalanobisHCA else fitted.n_clusters_]
 

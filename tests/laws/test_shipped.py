@@ -35,7 +35,7 @@ def results(switch: str) -> tuple[str, bool]:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True
     )
-    return done.stdout, done.stderr.strip() == "True"
+    return done.stdout, done.stderr.splitlines()[-1] == "True"
 
 
 @pytest.fixture(scope="module")

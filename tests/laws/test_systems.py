@@ -15,7 +15,7 @@ from laws.registry import ENTRIES, RUNS, assert_same, computed, fit
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from daskclust import app, machine, workers
+from daskclust import FriendsOfFriends, app, machine, workers
 from daskclust.core.device.kernels import Kernel
 from daskclust.core.merge.labels import same_partition
 from daskclust.systems import SYSTEMS, Sample, System
@@ -166,7 +166,10 @@ def test_fits_are_repeated_copied_and_sent(name: str) -> None:
 
 @pytest.mark.slow
 @parametrize_with_checks(
-    [system.estimator(**system.runs[0].parameters) for system in ENTRIES if system.any_columns],
+    [
+        *(system.estimator(**system.runs[0].parameters) for system in ENTRIES if system.any_columns),
+        FriendsOfFriends(b=0.1, boxsize=1000.0),
+    ],
     expected_failed_checks=lambda estimator: EXCEPTIONS.get(type(estimator).__name__, {}),
 )
 def test_estimator_checks_of_scikit_learn(estimator: Any, check: Any) -> None:

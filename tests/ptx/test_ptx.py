@@ -30,6 +30,7 @@ def run(monkeypatch, X, layer, blocks=False, **parameters):
 
     expected = CLUE(**parameters).fit(X, layer=layer)
     recorder = stand_in(monkeypatch, at_once, densities, plan, extent)
+    monkeypatch.setattr("daskclust.clue.estimator.is_cuda", lambda array: True)
     got = CLUE(**parameters).fit(X, layer=layer)
     assert_same_results(got, expected)
     if blocks:

@@ -110,6 +110,7 @@ def launches(n=4000):
     for title, (least, modules, fit) in fits.items():
         with pytest.MonkeyPatch.context() as patch:
             recorder = stand_in(patch, *modules)
+            patch.setattr("daskclust.clue.estimator.is_cuda", lambda array: True)
             fit()
         yield title, least, recorder.launched, n
 

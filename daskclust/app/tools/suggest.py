@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.accessor._density import box_of
 from daskclust.app.parameters import rounded
 from daskclust.app.state import Outcome
 from daskclust.app.systems import Decision, Hierarchy
@@ -124,7 +123,7 @@ def _fof(outcome: Outcome, ds: xr.Dataset, values: Values) -> Suggestion:
 def _points(ds: xr.Dataset) -> tuple[Array, Array | None]:
     """Return positions in float64, and the periods of axes."""
     points = split_points(ds, (), coordinates(ds))
-    X, box = np.asarray(points.X, np.float64), box_of(ds, ..., points)
+    X, box = np.asarray(points.X, np.float64), points.box("auto")
     sides = [box] * X.shape[1] if np.ndim(box) == 0 else list(box)
     return X, np.array([side or 0.0 for side in sides]) if any(sides) else None
 

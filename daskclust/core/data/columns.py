@@ -34,7 +34,7 @@ def coordinate(name: str, values: Any, first: int = 0) -> Any:
     return reals(name, values, first) if values.dtype.itemsize == 8 else values
 
 
-def times(name: str, values: Any, first: int = 0) -> Any:
+def doubles(name: str, values: Any, first: int = 0) -> Any:
     """Return numbers as float64."""
     return _cast(reals(name, values, first), np.float64)
 
@@ -147,7 +147,7 @@ def column(name: str, values: Any, kind: Kind = native) -> Any:
         return kind(name, values, 0)
     like = meta_of(values)
     if values.dtype.kind == "O":
-        start = np.dtype(np.float64 if kind in (reals, coordinate, times, native) else np.int64)
+        start = np.dtype(np.float64 if kind in (reals, coordinate, doubles, native) else np.int64)
     else:
         start = values.dtype
     # an array of one element has the same type as others, and raises for types that are refused

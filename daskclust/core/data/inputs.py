@@ -6,6 +6,7 @@ Known by name here, and imported nowhere: pandas, dask and xarray are looked for
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -38,6 +39,21 @@ class Points(NamedTuple):
     features: bool = False  # whether the names are scikit-learn's names of features: those of a DataFrame
     nesting: Nesting | None = None  # of awkward arrays, which results are to have too
     units: Mapping[Any, str] = MappingProxyType({})  # of axes and columns that have one; axes have the same
+    dataset: Any = None  # what they are of, where it is a Dataset
+
+    def box(self, boxsize: Any) -> Any:
+        """Return a box that a user gives; instead of "auto" that of the Dataset, None where there is none."""
+        if not (isinstance(boxsize, str) and boxsize == "auto"):
+            return boxsize
+        if self.dataset is None:
+            return None
+        there = [axis for axis in _AXES if axis in self.dataset.variables]
+        box = box_in(self.dataset, self.units.get(self.axes[0])) if set(self.axes) & set(there) else None
+        if box is None:
+            return None
+        known = dict(zip(there, box_sides(box, there), strict=True))
+        sides = [known.get(str(axis)) or None for axis in self.axes]
+        return sides[0] if len(set(sides)) == 1 else sides
 
     def first(self, names: Iterable[str]) -> Any:
         """Return the first column that has one of some names, None without one."""
@@ -198,6 +214,11 @@ def box_sides(boxsize: Any, axes: Sequence[str]) -> list[float]:
     return [found.get(name, 0.0) for name in axes]
 
 
+def mean_separation(sides: Sequence[float], n: int) -> float:
+    """Return the mean separation of `n` points in a box with these sides: (volume / n)**(1 / d)."""
+    return float((math.prod(sides) / n) ** (1 / len(sides)))
+
+
 def read_points(estimator: Any, data: Any, not_coordinates: Sequence[str] = ()) -> Points:
     """Return the points in `data`, as `split_points` does, with coordinates that are checked for an estimator."""
     if type(data) is np.ndarray and is_usual(data):
@@ -246,7 +267,8 @@ def _points_of(data: Any, table: ColumnTable, axes: list[str]) -> Points:
     others = table.keep([name for name in table if name not in axes])
     X = column("X", stack(axes, columns), reals)
     is_frame = hasattr(data, "columns") or gives_arrow(data)
-    return Points(X, tuple(table.as_given(axes)), others, is_frame, units=units)
+    dataset = data if _is_dataset(data) else None
+    return Points(X, tuple(table.as_given(axes)), others, is_frame, units=units, dataset=dataset)
 
 
 def _coordinate_names(names: list[str], not_coordinates: Sequence[str], asked: Sequence[str] | None) -> list[str]:

@@ -49,6 +49,16 @@ def components(edges: Ids) -> tuple[Ids, Ids]:
     return ids, label.astype(np.int64)
 
 
+def smallest_connected(edges: Ids, count: int) -> Ids:
+    """Return the smallest of the numbers that each of 0 to `count` - 1 is connected to by edges (m, 2)."""
+    joined, component = components(edges)
+    head = np.full(component.max(initial=-1) + 1, count)
+    np.minimum.at(head, component, joined)
+    smallest = np.arange(count)
+    smallest[joined] = head[component]
+    return smallest
+
+
 class Fragments(NamedTuple):
     """What one chunk sends up of sets that other chunks may have parts of as well.
 
@@ -83,12 +93,7 @@ def one_set_each(members: Ids, member_of: Ids, count: int) -> Ids:
     order = np.argsort(members, kind="stable")
     same = members[order[1:]] == members[order[:-1]]
     owner = member_of[order]
-    joined, component = components(np.stack([owner[1:][same], owner[:-1][same]], axis=1))
-    head = np.full(component.max(initial=-1) + 1, count)
-    np.minimum.at(head, component, joined)
-    root = np.arange(count)
-    root[joined] = head[component]
-    return root
+    return smallest_connected(np.stack([owner[1:][same], owner[:-1][same]], axis=1), count)
 
 
 def merge_fragments(fragments: Sequence[Fragments], min_size: int) -> list[Slice]:

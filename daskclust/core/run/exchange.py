@@ -69,17 +69,7 @@ class Layout(NamedTuple):
 
 
 def exchange_for(layout: Layout, columns: dict[str, Any], positions: str, group: str) -> AsGiven:
-    """Return how points are exchanged in a layout.
-
-    Parameters
-    ----------
-    layout : Layout
-        Which rows go where.
-    columns : dict of dask arrays
-        What each point has.
-    positions, group : str
-        The columns by which points are divided, as of `Plan`.
-    """
+    """Return how points are exchanged; `positions` and `group` name the columns that divide them (see `Plan`)."""
     given = work.SplitSpec(list(columns), layout.starts, layout.partition, positions, group)
     like = meta_of(next(iter(columns.values())))
     if layout.partition is None:
@@ -92,11 +82,7 @@ def exchange_for(layout: Layout, columns: dict[str, Any], positions: str, group:
 class AsGiven:
     """Runs of the input's chunks are the chunks of the plan.
 
-    Attributes
-    ----------
-    starts : numpy.ndarray of int64
-        Where the ids of each part of the results begin, and one behind the last: of runs of the input's chunks, or of
-        ranges of several runs.
+    `starts` is where the ids of each part of the results, of a run or of several, begin, and one behind the last.
     """
 
     def __init__(self, layout: Layout, given: work.SplitSpec) -> None:

@@ -53,12 +53,8 @@ class Lists(NamedTuple):
 class ChunkSteps:
     """Steps over the chunks of a data set.
 
-    Parameters
-    ----------
-    prefix : str
-        With which the names of all steps begin: the dashboard groups steps by their names.
-    content : objects
-        What decides about the results: steps that differ in it have other keys.
+    Their names begin with `prefix`, by which the dashboard groups them, and end with a token of `content`, what decides
+    about the results.
     """
 
     def __init__(self, prefix: str, *content: Any) -> None:
@@ -76,26 +72,11 @@ class ChunkSteps:
         row: int | None = None,
         column: Sequence[int] | None = None,
     ) -> Any:
-        """Add a step for each chunk.
+        """Add a step for each chunk, and return its results as a dask array of objects, (m, 1).
 
-        Parameters
-        ----------
-        step : str
-            Its name.
-        function : callable
-            What it does, with one of each of `values`.
-        values : dask arrays of objects, or Lists
-            Of shape (m, 1), an element for each chunk, or (1, 1), one for all; or lists.
-        numbered : bool
-            Whether the function is given the chunk's number, too, at the end.
-        row, column : int, sequence of int
-            The function returns a list, of so many elements, or of so many for each chunk: they are elements of the
-            result, in a row for each chunk or in one column.
-
-        Returns
-        -------
-        dask array of objects
-            Of shape (m, 1), or as `row` and `column` say.
+        The function is given one of each of `values`, dask arrays of objects (m, 1), or (1, 1) for one that all share,
+        or `Lists`, and, if `numbered`, the chunk's number. With `row` it returns a list of so many elements, a row of
+        the result; with `column` a list of so many for each chunk, which stand in one column.
         """
         lists = tuple(isinstance(value, Lists) for value in values)
         pairs: list[Any] = []

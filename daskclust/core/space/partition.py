@@ -119,7 +119,7 @@ class Partition:
         tuple of (float, float)
         """
         extents: list[tuple[float, float]] = []
-        block = len(self._tree.low) - self.n_blocks + int(self._block_at[chunk % self.n_blocks])
+        block = len(self._tree.low) - self.n_blocks + int(self._block_at_place[chunk % self.n_blocks])
         for _ in self.cuts:
             extents.append((float(self._tree.low[block]), float(self._tree.high[block])))
             block = int(np.searchsorted(self._tree.first, block, side="right")) - 1
@@ -167,7 +167,7 @@ class Partition:
         return np.argsort(np.argsort(key, kind="stable"))
 
     @cached_property
-    def _block_at(self) -> NDArray[np.int64]:
+    def _block_at_place(self) -> NDArray[np.int64]:
         """Return the block at each place of the curve."""
         return np.argsort(self._place)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,7 +13,7 @@ import xarray as xr
 
 from daskclust.core.data.checks import check_positive
 from daskclust.core.data.fields import PARTICLES
-from daskclust.core.data.inputs import box_in
+from daskclust.core.data.inputs import box_in, mean_separation
 from daskclust.core.data.quote import listed, quoted
 from daskclust.core.data.units import BOX
 from daskclust.io.blocks import only_dim, with_scalars_told
@@ -284,5 +283,4 @@ def linking_length(ds: xr.Dataset, b: float = 0.2) -> float:
     box = _with_boxsize({}, told, len(axes), "the Dataset").get("boxsize")
     if box is None or (isinstance(box, list) and None in box):
         raise ValueError(f"a mean separation needs a box that is closed along each axis, got boxsize={told!r}")
-    volume = math.prod(box) if isinstance(box, list) else box ** len(axes)
-    return float(b * (volume / n) ** (1 / len(axes)))
+    return b * mean_separation(box if isinstance(box, list) else [box] * len(axes), n)

@@ -1,7 +1,8 @@
 """Report that kernels are being compiled, which the first fit of a kind waits for once, and how long that took.
 
 Who shows progress listens (`listening`): the command line, the explorer, a client of Dask for its workers. Where nobody
-does, a notebook gets a progress bar and a terminal a line; the logger ``daskclust`` has it at level INFO in any case.
+does, a notebook gets a progress bar, a terminal a line that goes, and a script one line of the logger ``daskclust``; at
+level INFO that has each kernel. Above level WARNING nothing is shown.
 What is loaded from numba's cache, or came with the package, is quick and not reported.
 """
 
@@ -19,6 +20,8 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 _log = logging.getLogger("daskclust")
+COMPILING = "compiling kernels for this machine, once; later runs load them"
+"""What one line says of all kernels, in logs and pipes."""
 
 
 class Compiling(NamedTuple):
@@ -167,16 +170,27 @@ class Clock:
 
 # ---------------------------------------------------------------------------------------- where nobody shows progress
 def _show(state: Compiling) -> None:
-    """Show a bar in a notebook, a line in a terminal that goes when it is done, and nothing elsewhere."""
+    """Show a bar in a notebook, a line in a terminal that goes when it is done, and a line in the log elsewhere."""
     import multiprocessing  # not needed by a process that compiles nothing
 
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if not _log.isEnabledFor(logging.WARNING):
+        return
     if hasattr(shell, "kernel"):
         _notebook(shell).show(state)
-    elif multiprocessing.parent_process() is None and sys.stderr is not None and sys.stderr.isatty():
+    elif multiprocessing.parent_process() is not None:
+        return
+    elif sys.stderr is not None and sys.stderr.isatty():
         with suppress(OSError):
             sys.stderr.write(f"\r{state}\x1b[K" if state.is_busy else "\r\x1b[K")
             sys.stderr.flush()
+    else:
+        _log_once()
+
+
+@functools.cache
+def _log_once() -> None:
+    _log.warning(COMPILING)  # which Python writes to stderr where a program has not set up logging
 
 
 class _Notebook:

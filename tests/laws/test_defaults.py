@@ -1,0 +1,78 @@
+"""A default is one: what an estimator takes unasked, ``ds.clust``, the terminal and the explorer take, too."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import typer
+import xarray as xr
+from cases.explorer import DATA
+
+from daskclust.accessor._hca import cut_of
+from daskclust.cli import app
+from daskclust.cli._options import box_of
+from daskclust.systems import SYSTEMS
+
+WITHOUT_EFFECT = {"metric", "metric_params", "algorithm", "leaf_size", "p", "n_jobs"}  # scikit-learn's, of DBSCAN
+ASKED = {("dbscan", "eps"), ("hca", "threshold")}  # a terminal demands them: there is no one scale for all files
+FROM_DATA = {  # what the explorer has from the data: lengths, densities and sizes, which sliders change
+    *("dc", "rhoc", "delta_c", "delta_o", "eps", "linking_length", "b", "dt_max"),
+    *("threshold", "apriori", "cut", "n_clusters", "height", "min_size", "max_pixel_hits"),
+}
+# What None, or a text, of an option or an argument means, where it is not the value itself.
+MEANT: dict[str, Callable[[Any], Any]] = {
+    "boxsize": lambda text: box_of(text) if text is None else text,
+    "n_clusters": lambda number: cut_of(number, None, 1, 9)["n_clusters"],
+    "order": lambda order: order or "height",  # by the file: "groups" for one of gmhclust
+    "apriori": lambda text: ... if text is None else text,
+    "min_size": float,
+}
+
+
+def of_function(function: Any) -> dict[str, Any]:
+    """Return the defaults of a function's parameters; those without any are left out."""
+    parameters = inspect.signature(function).parameters.items()
+    return {name: each.default for name, each in parameters if each.default is not inspect.Parameter.empty}
+
+
+def of_command(name: str) -> dict[str, Any]:
+    """Return the defaults of a command's options."""
+    command: Any = typer.main.get_command(app)
+    return {each.name: each.default for each in command.commands[name].params if not each.required}
+
+
+def of_explorer(name: str) -> dict[str, Any]:
+    return {each.name: each.default for each in SYSTEMS[name].explorer(DATA[name]()).parameters}
+
+
+def effective(defaults: dict[str, Any]) -> dict[str, Any]:
+    return {name: MEANT.get(name, lambda value: value)(value) for name, value in defaults.items()}
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_defaults_are_one(name: str) -> None:
+    estimator = SYSTEMS[name].estimator
+    wanted = effective({**of_function(estimator.fit), **of_function(estimator)})
+    method = effective(of_function(getattr(xr.Dataset().clust, name)))
+    columns = {"y", "layer", "event", "chip", "sample_weight"}  # of ``fit``; the others take names of variables
+    names = wanted.keys() - WITHOUT_EFFECT - columns
+    assert {key: method[key] for key in names} == {key: wanted[key] for key in names}
+    terminal = effective(of_command(name))
+    options = (names | method.keys()) & terminal.keys() - {"layer", "event", "weight"}
+    assert {key: terminal[key] for key in options} == {key: (wanted | method)[key] for key in options}
+    assert {key for key in names - options if (name, key) not in ASKED} <= {"coordinates", "partition"}
+    explorer = effective(of_explorer(name))
+    shown = explorer.keys() - FROM_DATA
+    assert {key: explorer[key] for key in shown} == {key: wanted[key] for key in shown}
+
+
+def test_each_exception_is_one() -> None:
+    """Names that no system has are left from before."""
+    systems = {name: of_function(each.estimator) | of_explorer(name) for name, each in SYSTEMS.items()}
+    every = {parameter for parameters in systems.values() for parameter in parameters}
+    required = {name for each in SYSTEMS.values() for name in inspect.signature(each.estimator).parameters}
+    assert every | required >= FROM_DATA | WITHOUT_EFFECT
+    assert all(parameter in systems[name] and parameter not in of_command(name) for name, parameter in ASKED)
