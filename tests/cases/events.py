@@ -22,7 +22,6 @@ VARIANTS = ("local", "global", "static")
 TICK = 1.5625  # ns
 
 
-# ---------------------------------------------------------------------------------------------------------------- cases
 @dataclass
 class Case:
     """Hits and parameters of `EventBuilder`; `quad`: coordinates are common to all chips."""
@@ -85,7 +84,6 @@ def dense(n: int, seed: int = 0, *, pixels: int = 6, ticks: int = 2000, chips: i
     }
 
 
-# ----------------------------------------------------------------------------------------------------------- strategies
 @st.composite
 def cases(draw, most=150, variants=VARIANTS, is_sorted=None):
     """Draw dense streams: times with ties, at exactly dt_max, of bursts between quiet gaps, or any; and parameters."""

@@ -1,7 +1,5 @@
 """Divisions that are as bad as they can be: clusters, borders and weights on both sides of a plane."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Bad input to DBSCAN alone: each error shows the value and says what to do; what all systems share is in `laws`."""
 
-from __future__ import annotations
-
 import dask.array as da
 import numpy as np
 import pytest
@@ -72,7 +70,6 @@ def test_coordinates_that_are_too_far_apart():
             np.asarray(DBSCAN(1.0).fit(points).labels_)
 
 
-# ---------------------------------------------------------------------------------------------------------- partitions
 def planes(cuts=((5.0,), ()), period=(0.0, 0.0), halo=2.0, **others):
     return Partition(cuts=tuple(np.array(each, float) for each in cuts), period=period, halo=halo, **others)
 

@@ -1,7 +1,5 @@
 """Event building against brute force, all three definitions, in memory and however divided."""
 
-from __future__ import annotations
-
 import itertools
 from unittest import mock
 

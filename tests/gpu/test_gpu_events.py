@@ -1,7 +1,5 @@
 """Event building on a GPU with cupy: the CPU's answer."""
 
-from __future__ import annotations
-
 import re
 
 import dask.array as da
@@ -16,7 +14,6 @@ from hypothesis import given, settings
 pytestmark = pytest.mark.gpu
 
 
-# ------------------------------------------------------------------------------------------------------ event building
 def fit_events(case):
     """Fit a Dataset of cupy arrays; the labels must be one."""
     import cupy

@@ -4,8 +4,6 @@
 between a thread that writes and another that reads then shows.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Windows of hits from host memory in lanes of a GPU: the CPU's answers, and its words for what is refused."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -119,7 +117,6 @@ def test_two_callers_share_the_lanes():
         np.testing.assert_array_equal(labels, each)
 
 
-# ------------------------------------------------------------------------------------------------------ running readout
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_stream(variant, monkeypatch):
     """Its tables, hits and counters are those of the CPU, of rounds of several windows and with late hits."""

@@ -1,7 +1,5 @@
 """Equal rows and equal distances in Mahalanobis clustering: the merges are those of all pairs, the cost is not."""
 
-from __future__ import annotations
-
 import dask.array as da
 import numpy as np
 import pytest

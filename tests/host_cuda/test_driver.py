@@ -1,7 +1,5 @@
 """The lane itself: what it is there to find, it finds, and the test that does it fails."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """All systems, whichever thread comes first: the CPU's answer in each order of threads and blocks, on each device."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from laws.registry import RUNS, fit

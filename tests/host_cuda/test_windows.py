@@ -1,7 +1,5 @@
 """Event building on CUDA: what a window costs in launches, reads and memory, and where several devices work."""
 
-from __future__ import annotations
-
 import itertools
 from concurrent.futures import ThreadPoolExecutor
 
