@@ -17,17 +17,6 @@ def test_the_order_of_threads_does_not_matter(cupy, order, name):
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_work_stays_on_its_device(cupy, counts, name):
-    system, run = RUNS[name]
-    with cupy.cuda.Device(1):
-        sample = system.sample(150, run, np.float32).map(cupy.asarray)
-        counts()
-        labels = fit(name, sample).labels_
-        assert {launch.device for launch in counts().launched} == {1}
-    assert labels.device.id == 1
-
-
-@pytest.mark.parametrize("name", RUNS)
 def test_work_goes_to_the_current_stream(cupy, counts, name):
     system, run = RUNS[name]
     sample = system.sample(150, run, np.float32).map(cupy.asarray)
