@@ -65,19 +65,6 @@ def test_columns_of_any_type(dtype):
         assert_labels(EventBuilder(100).fit(make({**whole, "toa": times})), wanted)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("spread", [1, 10**9])
-def test_coordinates_far_apart_and_negative(variant, spread):
-    """Pixels in the same places, or in touching ones, however many lie between."""
-    for name in ("x", "y", "chip"):
-        values = HITS[name].astype(np.int64)
-        hits = {**HITS, name: values // 2 * spread + values % 2 - 3 * spread}
-        case = Case(hits, 100.0, {"variant": variant})
-        wanted = case.answer()
-        assert_labels(case.fit(), wanted)
-        assert_labels(case.chunked((50, 40)), wanted)
-
-
 @pytest.mark.parametrize(
     "ends",
     [np.array([-(2**63), 2**63 - 1]), np.array([-(2**62), 2**62]), np.array([0, 2**64 - 1], np.uint64)],
