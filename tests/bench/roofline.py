@@ -33,7 +33,6 @@ class Work(NamedTuple):
     operations: float
 
 
-# ------------------------------------------------------------------------------------------------------------ ceilings
 @functools.cache
 def ceilings_of(device):
     """Measure, once in this process, how fast ``"cpu"`` or ``"cuda"`` copies and computes, on all threads.
@@ -95,7 +94,6 @@ def multiply_add(i, m, row, rounds, numbers):
     store(numbers, i, m, a + b + c + d + e + f + g + h + p + q + r + s)
 
 
-# ---------------------------------------------------------------------------------------------------------------- work
 def clue_work(n, d, pairs):
     """Return the work of CLUE: `pairs` of points of a layer are within dc."""
     return Work(n * (4 * d + 33), (3 * d + 3) * pairs)
@@ -123,7 +121,6 @@ def count_neighbours(X, radius, *, sample=200_000):
     return tree.query_ball_point(asked, radius, return_length=True, workers=-1) - 1
 
 
-# --------------------------------------------------------------------------------------------------------------- floor
 def beside_floor(work, ms, ceilings):
     """Return ``bytes``, ``operations``, ``floor_ms`` and ``of_roofline`` of a run that took `ms`."""
     needed = {name: float(value) for name, value in work._asdict().items()}

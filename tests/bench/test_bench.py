@@ -1,7 +1,5 @@
 """Benchmarks at their smallest size: what they measure is right, how fast is not asked."""
 
-from __future__ import annotations
-
 import json
 
 import numba
@@ -51,7 +49,6 @@ def test_every_run_has_figures_a_floor_and_a_line(name):
     assert ceilings.startswith("Ceilings of this machine: ")
 
 
-# ---------------------------------------------------------------------------------------------------------- the command
 def test_all(tmp_path, capsys):
     files = [tmp_path / f"all{suffix}" for suffix in (".json", ".md")]
     outputs = [word for file in files for word in ("-o", str(file))]

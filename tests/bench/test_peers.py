@@ -1,7 +1,5 @@
 """Other programs beside this one: what is compared is right, how fast is not asked."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numba

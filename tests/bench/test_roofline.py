@@ -1,7 +1,5 @@
 """Floors of benchmarks: the work that is counted is right; how fast this machine is is not asked."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -21,7 +19,6 @@ def brute_force(X, radius):
     return (d2 <= radius**2).sum(axis=1) - 1
 
 
-# ------------------------------------------------------------------------------------------------------------ ceilings
 def test_ceilings_count_what_was_done(monkeypatch):
     """By a clock that goes a second at each look."""
     seconds = itertools.count()
@@ -33,7 +30,6 @@ def test_ceilings_count_what_was_done(monkeypatch):
     }
 
 
-# ---------------------------------------------------------------------------------------------------------------- work
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_neighbours_are_those_of_brute_force(d):
     X = np.random.default_rng(d).uniform(0, 10, (500, d)).astype(np.float32)
@@ -51,7 +47,6 @@ def test_floor_is_the_longer_of_both():
     assert (of_cores["floor_ms"], of_cores["of_roofline"]) == (10.0, 0.5)
 
 
-# ---------------------------------------------------------------------------------------------------------------- runs
 def test_bytes_are_those_of_input_and_results():
     (case,) = SYSTEMS["clue"].cases("calorimeter", 500, Options())
     X, layer, weight = case.arrays

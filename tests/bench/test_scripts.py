@@ -1,7 +1,5 @@
 """Scripts of the page on scaling, and those that make its records: formulas against exact cases, and tiny runs."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import itertools

@@ -1,7 +1,5 @@
 """The online benchmark at its smallest size: what comes out is right, how fast is not asked."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

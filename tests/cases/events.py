@@ -22,7 +22,6 @@ VARIANTS = ("local", "global", "static")
 TICK = 1.5625  # ns
 
 
-# ---------------------------------------------------------------------------------------------------------------- cases
 @dataclass
 class Case:
     """Hits and parameters of `EventBuilder`; `quad`: coordinates are common to all chips."""
@@ -85,7 +84,12 @@ def dense(n: int, seed: int = 0, *, pixels: int = 6, ticks: int = 2000, chips: i
     }
 
 
-# ----------------------------------------------------------------------------------------------------------- strategies
+def bursts(n: int = 3000, every: int = 100, **more: Any) -> dict[str, np.ndarray]:
+    """Return dense hits in the order of time, with a quiet gap after so many hits."""
+    hits = dense(n, 3, **{"ticks": 40 * n, **more})
+    return {**hits, "toa": hits["toa"] + np.arange(n) // every * 1e5}
+
+
 @st.composite
 def cases(draw, most=150, variants=VARIANTS, is_sorted=None):
     """Draw dense streams: times with ties, at exactly dt_max, of bursts between quiet gaps, or any; and parameters."""

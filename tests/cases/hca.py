@@ -108,7 +108,6 @@ def form(name: str, few: int = 256):
         levels.SMALL, levels.FEW = before
 
 
-# ---------------------------------------------------------------------------------------------------------- point sets
 def gaussians(rng: np.random.Generator, n: int, d: int, parts: int = 4, apart: float = 6.0) -> np.ndarray:
     """Return elongated clouds of points, in random order."""
     centers = rng.normal(0, apart, (parts, d))

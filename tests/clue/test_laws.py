@@ -1,7 +1,5 @@
 """CLUE against brute force, in memory and however divided, with every kernel of the density."""
 
-from __future__ import annotations
-
 import itertools
 import tracemalloc
 from unittest import mock

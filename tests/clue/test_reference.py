@@ -1,7 +1,5 @@
 """The authors' 2020 program: density, nearest higher, seeds and labels of every reference file, however computed."""
 
-from __future__ import annotations
-
 import dask.array as da
 import numpy as np
 import pytest

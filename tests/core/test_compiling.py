@@ -1,7 +1,5 @@
 """Compiling is told to who listens, shown where nobody does, and left out of seconds; what is loaded is neither."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """What is said where CUDA kernels cannot be compiled: numba-cuda is missing, or the NumPy beside it is too new."""
 
-from __future__ import annotations
-
 import json
 from importlib import metadata
 

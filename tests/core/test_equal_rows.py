@@ -1,7 +1,5 @@
 """Rows that are equal, against a dictionary."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Points into cells, and folds over the neighbours of each."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -56,7 +56,6 @@ def test_an_index_never_names_a_file_that_is_not_there(processes, monkeypatch):
     assert len(seen) == len(files._load_index()) == 1
 
 
-# ------------------------------------------------------------------------------------------------- nowhere to keep them
 @pytest.fixture
 def told(monkeypatch, caplog):
     """Return a function that gives what users were told."""

@@ -1,7 +1,5 @@
 """Union-find, merges of what chunks share, and labels."""
 
-from __future__ import annotations
-
 from types import FunctionType
 
 import numpy as np
@@ -19,7 +17,6 @@ from daskclust.core.merge.labels import same_partition
 from daskclust.core.merge.sets import NONE, Fragments, components, merge_fragments
 
 
-# ---------------------------------------------------------------------------------------------------------- union-find
 def united(n, edges):
     parent = np.empty(n, np.int32)
     start.run(n, parent)
@@ -73,7 +70,6 @@ def test_union_find_on_two_threads(threads, n, m):
     np.testing.assert_array_equal(parent, smallest[label])
 
 
-# ------------------------------------------------------------------------------------------------------------- merging
 @given(st.integers(0, 2**32), st.integers(1, 60), st.integers(0, 80))
 @example(0, 1, 0)
 def test_components_of_random_graphs(seed, n, m):
@@ -126,7 +122,6 @@ def test_groups_in_several_chunks():
     assert group_name(int(numbers[3])) == f"layer -1 of event {2**31 - 1}"
 
 
-# -------------------------------------------------------------------------------------------------------------- labels
 def test_same_partition():
     assert same_partition([], [])
     assert same_partition([3, 3, -1], [0, 0, -7])

@@ -1,7 +1,5 @@
 """Many chunks are merged on all workers, and points go by Dask's exchange: the answer is that without chunks."""
 
-from __future__ import annotations
-
 import pickle
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Extents, partitions with halos, planes, and ids."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -18,7 +16,6 @@ from daskclust.core.space.grid import wrap_positions
 from daskclust.core.space.partition import Partition
 
 
-# -------------------------------------------------------------------------------------------------------------- survey
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_survey(threads, count, dtype):
@@ -53,7 +50,6 @@ def test_groups_without_gaps(stride):
     assert without_gaps(HOST, group[:0])[1:] == (0, 1)
 
 
-# ---------------------------------------------------------------------------------------------------------- partitions
 def outside(x, low, high, cycle):
     """Return how far coordinates are from [low, high], around the period too."""
     copies = [-2, -1, 0, 1, 2] if cycle else [0]
@@ -152,7 +148,6 @@ def test_balanced_cuts_into_any_number(count, grid):
     assert max(sizes) - min(sizes) <= len(grid)
 
 
-# ----------------------------------------------------------------------------------------------------------------- ids
 @pytest.mark.parametrize(
     ("ids", "itemsize"),
     [([], 0), ([7], 0), ([5, 6, 7], 0), ([2**40, 2**40 + 3], 4), ([3, 3 + 2**31 - 2], 4), ([3, 3 + 2**31 - 1], 8)],

@@ -1,7 +1,5 @@
 """Machine code of kernels that was made beforehand: the same answers, and compiled here where it does not fit."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Tasks are neither small nor many, whatever the chunks: runs of chunks, blocks of a size, parts that hold points."""
 
-from __future__ import annotations
-
 import math
 import os
 import pickle

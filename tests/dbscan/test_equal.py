@@ -1,7 +1,5 @@
 """Equal points in DBSCAN: the labels are those of each by itself, the cost is that of the places."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from cases.lanes import quick_first

@@ -103,7 +103,6 @@ def test_coordinates_that_are_too_far_apart():
             np.asarray(DBSCAN(1.0).fit(points).labels_)
 
 
-# ---------------------------------------------------------------------------------------------------------- partitions
 def planes(cuts=((5.0,), ()), period=(0.0, 0.0), halo=2.0, **others):
     return Partition(cuts=tuple(np.array(each, float) for each in cuts), period=period, halo=halo, **others)
 

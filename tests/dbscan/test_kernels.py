@@ -1,7 +1,5 @@
 """The parts of DBSCAN: every way to sort points into blocks, who meets whom, and the arithmetic of the kernels."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -22,7 +20,6 @@ from daskclust.dbscan.kernels.core_points import add_exactly
 RNG = np.random.default_rng(12)
 
 
-# ------------------------------------------------------------------------------------------------- kernels and parts
 @body
 def _note(state, a, b, code, wraps, context):
     """Count how often block a meets block b, and remember where it was seen and whether around a period."""

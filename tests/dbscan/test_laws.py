@@ -1,7 +1,5 @@
 """DBSCAN and friends-of-friends against brute force, in memory and however divided."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from cases.dbscan import SHAPES, Case, assert_answer, cases, planes

@@ -1,7 +1,5 @@
 """DBSCAN in more than three dimensions on the CPU: float32 sifts pairs of points, float64 decides."""
 
-from __future__ import annotations
-
 import numpy as np
 from cases.dbscan import Case, as_sklearn, assert_answer
 from cases.lanes import in_long_lane, some_of

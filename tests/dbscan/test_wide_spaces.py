@@ -1,7 +1,5 @@
 """DBSCAN where coordinates are far apart: gaps are cut, rows are numbered by rank."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -14,7 +12,6 @@ from daskclust.core.device.arrays import HOST
 from daskclust.core.space.grid import PAD
 from daskclust.dbscan.kernels import blocking
 
-# ------------------------------------------------------------------------------------------------ very wide spaces
 RNG = np.random.default_rng(12)
 
 

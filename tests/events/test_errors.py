@@ -1,7 +1,5 @@
 """What event building refuses."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +9,6 @@ from daskclust import EventBuilder
 from daskclust.core.space.partition import Partition
 
 
-# --------------------------------------------------------------------------------------------------------------- errors
 @pytest.mark.parametrize(
     ("parameters", "error", "words"),
     [

@@ -1,7 +1,5 @@
 """Event building of real data, of all kinds of columns, and of bad input: each error shows the value and the remedy."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import dask.array as da
@@ -19,7 +17,6 @@ from daskclust.core.device.arrays import HOST
 from daskclust.io import open_tpx3
 
 
-# ------------------------------------------------------------------------------------------------------------ real data
 @pytest.fixture(scope="module")
 def run_file(shared_data):
     return shared_data / "timepix" / "sns_suann_socket_background_serval32.tpx3"
@@ -59,7 +56,6 @@ def test_other_definitions_on_real_data(real, variant):
     assert_labels(case.chunked((40_000, 8548, 50_000)), wanted)
 
 
-# -------------------------------------------------------------------------------------------------------------- columns
 @pytest.mark.parametrize("dtype", quick_first([np.int64, np.int8, np.uint64, np.float32, np.float64]))
 def test_columns_of_any_type(dtype):
     whole = {name: HITS[name].astype(dtype) for name in ("x", "y", "chip")}
@@ -67,19 +63,6 @@ def test_columns_of_any_type(dtype):
     wanted = brute_force({**HITS, "toa": times.astype(float)}, 100.0)
     for make in (dict, lazy):
         assert_labels(EventBuilder(100).fit(make({**whole, "toa": times})), wanted)
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("spread", [1, 10**9])
-def test_coordinates_far_apart_and_negative(variant, spread):
-    """Pixels in the same places, or in touching ones, however many lie between."""
-    for name in ("x", "y", "chip"):
-        values = HITS[name].astype(np.int64)
-        hits = {**HITS, name: values // 2 * spread + values % 2 - 3 * spread}
-        case = Case(hits, 100.0, {"variant": variant})
-        wanted = case.answer()
-        assert_labels(case.fit(), wanted)
-        assert_labels(case.chunked((50, 40)), wanted)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +109,6 @@ def test_memory_does_not_grow_with_the_number_of_pixels(variant, connectivity):
         assert_labels(case.chunked((1500, 0, 2000, 500)), wanted)
 
 
-# ----------------------------------------------------------------------------------------------------------- containers
 def test_classes_of_data():
     frame = pd.DataFrame({**HITS, "tot": np.ones(90)})[["tot", "toa", "chip", "y", "x"]]
     array = np.stack([HITS[name] for name in ("x", "y", "toa", "chip")], axis=1)

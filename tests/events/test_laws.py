@@ -1,28 +1,22 @@
 """Event building against brute force, all three definitions, in memory and however divided."""
 
-from __future__ import annotations
-
 import itertools
 from unittest import mock
 
 import numpy as np
 import pytest
-from cases.events import TICK, VARIANTS, Case, assert_labels, cases, dense, tiny_pieces
+from cases.events import TICK, VARIANTS, Case, assert_labels, cases, tiny_pieces
 from cases.lanes import in_long_lane, row_chunks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.brute import in_time
 
-from daskclust.core.device.arrays import HOST
-from daskclust.core.device.kernels import Kernel
 from daskclust.core.device.unionfind import flatten
 from daskclust.core.space.partition import Partition
 from daskclust.events import matrix
-from daskclust.events import plan as plans
-from daskclust.events.kernels import window as kernels
 from daskclust.events.kernels.pixels import Hits
 from daskclust.events.matrix import MOST_CELLS
-from daskclust.events.plan import RULES, EventPlan
+from daskclust.events.plan import EventPlan
 
 PIECES = st.tuples(st.sampled_from([1, 2, 3, 10]), st.integers(2, 7))
 
@@ -125,53 +119,6 @@ def test_fast_local_kernels_equal_the_plain_one(case, pieces):
         np.testing.assert_array_equal(roots, [own[a:b].sum() for a, b in itertools.pairwise(begin)])
     else:
         assert pieces > 1
-
-
-@given(cases(most=250, is_sorted=True))
-def test_kernels_for_cuda_equal_the_plain_one(case):
-    """Their bodies, run on the CPU."""
-    n, variant = len(case), case.others["variant"]
-    if n == 0:
-        return
-    plan = EventPlan(case.dt_max, variant, case.others["connectivity"], 1)
-    hits = as_hits(case)
-    wanted = forest(plan, hits)[0]
-    parent, latest = np.empty((2, n), np.int32)
-    none, facts = np.empty(0, np.int32), np.empty(4, np.int64)
-    kernels.begin.run(n, parent, none, facts)
-    if variant == "local":
-        kernels.join_window.run(n, hits, plan.dt_max, plan._touching, parent, facts)
-        flatten.run(n, parent)
-        np.testing.assert_array_equal(parent, wanted)
-        kernels.begin.run(n, parent, none, facts)
-    rule = kernels.join_quiet_window.bind(may_join=RULES[variant])
-    rule.run(n, hits, plan.dt_max, plan._touching, latest, parent, facts)
-    flatten.run(n, parent)
-    assert not facts.any()
-    np.testing.assert_array_equal(parent, wanted)
-
-
-class Elsewhere(type(HOST)):
-    """A device that is not the host; its kernels run on the CPU."""
-
-    def run_teams(self, kernel, teams, blocks, threads, *args):
-        kernel.run(teams, *args, grain=1)
-
-
-def test_a_device_takes_the_ways_of_cuda(monkeypatch):
-    """Its kernels, run on the CPU, and none of those that are for CPUs."""
-    ran, run = set(), Kernel.run
-
-    def noted(kernel, *args, **options):
-        ran.add(kernel.__name__)
-        run(kernel, *args, **options)
-
-    case = Case(dense(300, 1), 40.0, {"min_hits": 2}).reordered(np.random.default_rng(0).permutation(300))
-    monkeypatch.setattr(Kernel, "run", noted)
-    monkeypatch.setattr(plans, "device_of", lambda array: Elsewhere())
-    assert_labels(case.fit(), case.answer())
-    assert ran >= {"begin", "join_window", "gather_hit", "number_strip", "label_hit"}
-    assert ran.isdisjoint({"survey_piece", "join_recent", "join_borders", "count_roots", "number", "resolve"})
 
 
 @given(cases(most=250, is_sorted=True))

@@ -1,7 +1,5 @@
 """Tests on a GPU."""
 
-from __future__ import annotations
-
 import pytest
 
 

@@ -1,7 +1,5 @@
 """CLUE and what all systems share on a GPU with cupy: the CPU's answer, in cupy arrays: ``python -m pytest -m gpu``."""
 
-from __future__ import annotations
-
 import gc
 from unittest import mock
 

@@ -1,7 +1,5 @@
 """What measures a GPU does the right work."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from bench import roofline

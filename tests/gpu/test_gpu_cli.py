@@ -1,7 +1,5 @@
 """The command line with --cuda, all systems: the CPU's answer, here and on workers; data sets that go to a device."""
 
-from __future__ import annotations
-
 import dask
 import numpy as np
 import pandas as pd
@@ -103,7 +101,6 @@ def test_on_workers_that_are_started(command, folder):
     assert f"error: n_workers must be at most {most}, a worker for each GPU, got {most + 1}" in err
 
 
-# ----------------------------------------------------------------------------------------------------------- data sets
 @pytest.fixture
 def ds():
     return xr.Dataset(

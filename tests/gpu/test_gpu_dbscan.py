@@ -1,7 +1,5 @@
 """DBSCAN and friends-of-friends on a GPU with cupy: the CPU's answer."""
 
-from __future__ import annotations
-
 import dask.array as da
 import numpy as np
 import pytest
@@ -19,7 +17,6 @@ from daskclust.dbscan import block_search
 pytestmark = pytest.mark.gpu
 
 
-# ------------------------------------------------------------------------------------------ DBSCAN, friends-of-friends
 def fit_dbscan(case, weight_too=True):
     """Fit cupy arrays; the results must be cupy arrays."""
     import cupy

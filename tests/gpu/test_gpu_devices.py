@@ -1,7 +1,5 @@
 """Several GPUs in one process, or one where there is one: a fit runs where its points lie."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from laws.registry import RUNS, fit

@@ -1,13 +1,11 @@
 """Event building on a GPU with cupy: the CPU's answer."""
 
-from __future__ import annotations
-
 import re
 
 import dask.array as da
 import numpy as np
 import pytest
-from cases.events import TICK, VARIANTS, assert_labels, dense
+from cases.events import VARIANTS, assert_labels, dense
 from cases.events import Case as EventCase
 from cases.events import cases as event_cases
 from cases.lanes import size
@@ -16,7 +14,6 @@ from hypothesis import given, settings
 pytestmark = pytest.mark.gpu
 
 
-# ------------------------------------------------------------------------------------------------------ event building
 def fit_events(case):
     """Fit a Dataset of cupy arrays; the labels must be one."""
     import cupy
@@ -89,12 +86,3 @@ def test_what_is_refused_in_the_words_of_the_cpu(cupy, variant, name, value):
     words = str(wanted.value) if name == "toa" else f"{name} must lie between"  # of a chunk's own extent
     with pytest.raises(ValueError, match=re.escape(words)):
         case.estimator().fit(lazy).labels_.compute()
-
-
-def test_coordinates_far_apart_and_times_in_float32():
-    rng, hits = np.random.default_rng(3), dense(40)
-    far = {name: rng.choice([-(10**9), 0, 1, 10**12], 60) for name in ("x", "y")} | {"toa": np.arange(60) * TICK}
-    assert_labels(fit_events(EventCase(far, 30.0)), EventCase(far, 30.0).answer())
-    case = EventCase({**hits, "x": hits["x"].astype(float), "toa": hits["toa"].astype(np.float32)}, 50.0)
-    wanted = EventCase({**case.hits, "toa": case.hits["toa"].astype(float)}, 50.0).answer()
-    assert_labels(fit_events(case), wanted)

@@ -1,7 +1,5 @@
 """Mahalanobis clustering on a GPU with cupy: the CPU's answer, to the last bit."""
 
-from __future__ import annotations
-
 import dask.array as da
 import numpy as np
 import pytest

@@ -4,12 +4,10 @@
 between a thread that writes and another that reads then shows.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
+from gpu.test_gpu_hca import RULES, assert_as_on_the_host
 
-from daskclust import MahalanobisHCA
 from daskclust.core.device.arrays import CUDA, HOST
 from daskclust.hca import levels, tables
 from daskclust.hca.clusters import LevelClusters
@@ -19,7 +17,6 @@ from daskclust.hca.tables import tables_of
 
 pytestmark = pytest.mark.gpu
 
-RULES = ["thesis", "mahal", "mahal0", "euclid", "euclid_mahal"]
 TEAMS = [(1, 1), (1, 8), (1, 64), (3, 16)]  # blocks and threads
 
 
@@ -57,12 +54,6 @@ def points(n, d, dtype=np.float64):
     turns = rng.normal(size=(3, d, d))
     of = rng.integers(0, 3, n)
     return (4 * rng.normal(size=(3, d))[of] + np.einsum("ij,ijk->ik", rng.normal(size=(n, d)), turns[of])).astype(dtype)
-
-
-def assert_as_on_the_host(cupy, X, apriori=None, **parameters):
-    host = MahalanobisHCA(**parameters).fit(X, apriori=apriori)
-    device = MahalanobisHCA(**parameters).fit(cupy.asarray(X), apriori=apriori)
-    np.testing.assert_array_equal(device.linkage_, host.linkage_)
 
 
 @orders

@@ -1,7 +1,5 @@
 """Laws of all systems on a GPU: the CPU's answer in memory and on dask, without a way over the host, on workers."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import dask

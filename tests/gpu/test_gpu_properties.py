@@ -1,7 +1,5 @@
 """Tables of pixel clusters and of halos on a GPU: the CPU's answer to the last bit."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from cases.tables import hit_columns, particle_columns

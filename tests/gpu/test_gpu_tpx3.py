@@ -1,7 +1,5 @@
 """Timepix3 files and event building from host memory on a GPU: the host's answers, element by element."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -34,7 +32,6 @@ def on_device():
     return cupy.zeros(1)
 
 
-# -------------------------------------------------------------------------------------------------------------- reading
 def assert_read_as_on_the_host(path, **options):
     """Demand the same columns and attributes; return what the host reads."""
     want = open_tpx3(path, **options)

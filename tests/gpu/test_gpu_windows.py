@@ -1,7 +1,5 @@
 """Windows of hits from host memory in lanes of a GPU: the CPU's answers, and its words for what is refused."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -9,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from cases.events import VARIANTS, dense
+from cases.events import VARIANTS, bursts, dense
 
 from daskclust import EventBuilder, EventStream
 from daskclust.datasets import readout_order, timepix
@@ -18,13 +16,6 @@ from daskclust.readout import stream
 from daskclust.readout.gpu import cluster_on_gpu, quiet_windows
 
 pytestmark = pytest.mark.gpu
-
-
-def bursts(n=3000, every=100, **more):
-    """Return dense hits in the order of time, with a quiet gap after so many hits."""
-    hits = dense(n, 3, **{"ticks": 40 * n, **more})
-    hits["toa"] += np.arange(n) // every * 1e5
-    return hits
 
 
 def assert_as_on_the_host(hits, builder, **options):
@@ -119,7 +110,6 @@ def test_two_callers_share_the_lanes():
         np.testing.assert_array_equal(labels, each)
 
 
-# ------------------------------------------------------------------------------------------------------ running readout
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_stream(variant, monkeypatch):
     """Its tables, hits and counters are those of the CPU, of rounds of several windows and with late hits."""

@@ -142,7 +142,6 @@ def test_a_table_is_taken_as_it_is_unless_it_is_transformed(raw: xr.Dataset, rig
     np.testing.assert_array_equal(by_explorer(tmp_path / "cells.csv", transform="arcsinh"), right)
 
 
-# ------------------------------------------------------------------------------------------------- spreads that are far
 @pytest.mark.parametrize(
     ("factor", "dtype"), [(1.0, np.float64), (300.0, np.float64), (1e4, np.float64), (1e9, np.float32)]
 )

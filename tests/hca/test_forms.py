@@ -1,7 +1,5 @@
 """The pruned form of the merges against the plain one, to the last bit, and what neither may depend on."""
 
-from __future__ import annotations
-
 import tracemalloc
 from itertools import product
 

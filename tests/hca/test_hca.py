@@ -1,7 +1,5 @@
 """MahalanobisHCA against two other programs, brute force and SciPy."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import product
 
@@ -31,7 +29,6 @@ every_combination = pytest.mark.parametrize(("rule", "distance"), list(product(R
 both_forms = pytest.mark.parametrize("how", ["plain", "pruned"])
 
 
-# ------------------------------------------------------------------------------------------------------ other programs
 def fit_reference(case, **others):
     options = {name: value for name, value in {**case.options, **others}.items() if value is not None}
     apriori = options.pop("apriori", None)
@@ -76,7 +73,6 @@ def test_every_reference_file_is_listed(shared_data, mahalanobis_file):
     assert len(own) > 100
 
 
-# --------------------------------------------------------------------------------------------------------- brute force
 @every_combination
 def test_equal_to_brute_force(rule, distance):
     for k, (normalize, threshold) in enumerate(product([False, True], [0.05, 0.3, 1.0, 1, 2, 3, 1000])):
@@ -105,7 +101,6 @@ def test_clusters_of_d_points_and_fewer_are_singular_whatever_rounding_makes_of_
         assert_brute(Case(X, threshold, None, {"rule": rule}))
 
 
-# ---------------------------------------------------------------------------------------------------------------- ties
 @pytest.mark.parametrize("shape", [(32,), (7, 5), (3, 3, 3), (2, 2, 2, 2)], ids=str)
 @both_forms
 def test_ties_on_lattices_break_by_the_smallest_ids(shape, how):
@@ -124,7 +119,6 @@ def test_ties_on_lattices_break_by_the_smallest_ids(shape, how):
                 np.testing.assert_array_equal(heights, wanted_heights)
 
 
-# ------------------------------------------------------------------------------------------------------ levels, orders
 @every_combination
 def test_levels_equal_brute_force(rule, distance):
     for seed in range(4):
@@ -161,7 +155,6 @@ def test_linear_maps_change_nothing_once_all_clusters_have_shapes(distance):
     np.testing.assert_allclose([h for _, h in last[0]], [h for _, h in last[1]], rtol=1e-7)
 
 
-# --------------------------------------------------------------------------------------------------------------- SciPy
 @both_forms
 @pytest.mark.parametrize(("n", "d"), [(40, 1), (300, 3), (500, 14)])
 def test_without_any_shape_it_is_centroid_linkage(n, d, how):

@@ -1,7 +1,5 @@
 """Bad input to MahalanobisHCA: each error shows the value and says what to do; odd input, and input of every class."""
 
-from __future__ import annotations
-
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -26,7 +24,6 @@ def compute(points, apriori=None, partition="auto", **parameters):
     return np.asarray(MahalanobisHCA(**parameters).fit(points, apriori=apriori, partition=partition).linkage_)
 
 
-# ---------------------------------------------------------------------------------------------------------- parameters
 @pytest.mark.parametrize(
     ("parameters", "error", "words"),
     [
@@ -58,7 +55,6 @@ def test_labels():
         lazy.labels_.compute()
 
 
-# -------------------------------------------------------------------------------------------------------------- points
 def test_coordinates_that_are_no_numbers_are_seen_by_kmeans():
     bad = X.copy()
     bad[47, 1] = np.nan
@@ -79,7 +75,6 @@ def test_coordinates_whose_squares_are_no_numbers():
     assert np.isfinite(compute(X * 1e148)).all()
 
 
-# ------------------------------------------------------------------------------------------------------------- apriori
 @pytest.mark.parametrize(
     ("apriori", "error", "words"),
     [
@@ -132,7 +127,6 @@ def test_chunks_that_do_not_hold_apriori_clusters_whole():
     np.testing.assert_array_equal(compute(chunked(X, 25), apriori, "chunks"), compute(X, apriori))
 
 
-# -------------------------------------------------------------------------------------------------------- odd but right
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("distance", ["centroid", "full"])
 def test_odd_points(distance, rule):
@@ -154,7 +148,6 @@ def test_one_point():
         assert compute(points, [3]).shape == (0, 4)
 
 
-# ------------------------------------------------------------------------------------------------------------- classes
 def test_data_frames():
     wanted, apriori = MahalanobisHCA(0.2).fit(X), MahalanobisHCA(0.2).fit(X, apriori=APRIORI)
     with_labels = pd.DataFrame(X, columns=["CD3", "CD4", "CD8"]).assign(apriori=APRIORI)

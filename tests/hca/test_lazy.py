@@ -1,7 +1,5 @@
 """On dask nothing is computed before it is asked for, but for the pass that counts, and chunks change nothing."""
 
-from __future__ import annotations
-
 import dask.array as da
 import numpy as np
 import pytest
@@ -36,9 +34,6 @@ def sorted_by_groups(case):
     order = np.argsort(coarsest, kind="stable")
     moved = Case(case.X[order], case.threshold, case.apriori[order], case.options)
     return moved, tuple(np.unique(coarsest, return_counts=True)[1].tolist())
-
-
-# ---------------------------------------------------------------------------------------------------------------- lazy
 
 
 def test_chunks_as_they_are_compute_nothing():
@@ -86,7 +81,6 @@ def test_packs_are_balanced_by_the_square_of_sizes():
     assert set(pack_groups(np.arange(5), np.ones(5, int), 9)) == {0, 1, 2, 3, 4}
 
 
-# -------------------------------------------------------------------------------------------------------------- chunks
 @given(st.data(), cases(most=60), st.booleans())
 def test_any_chunks(data, case, is_nested):
     """Labels of any size and sign, of one level or two, ties and all: the same bits from any chunks."""
@@ -112,7 +106,6 @@ def test_noise_may_have_any_label(data, case):
     assert_same_results(moved.chunked(data.draw(row_chunks(len(case.X)))), wanted)
 
 
-# ------------------------------------------------------------------------------------------------------------- k-means
 @pytest.mark.parametrize("asked", [20, "kmeans"])
 def test_kmeans(asked):
     cells = cytometry(2000, 6, rng=1)["X"].values

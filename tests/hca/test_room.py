@@ -1,7 +1,5 @@
 """How much room Mahalanobis clustering takes: that of the points, and of the sets that are worked on at once."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import dask.array as da

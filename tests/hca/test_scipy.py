@@ -1,7 +1,5 @@
 """What SciPy and scikit-learn do with the results of MahalanobisHCA."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from cases.hca import DISTANCES, Case, gaussians, merges_of, results

@@ -1,7 +1,5 @@
 """Tests of the lane itself, which only run.py starts."""
 
-from __future__ import annotations
-
 import pytest
 
 

@@ -1,7 +1,5 @@
 """What a fit asks of the driver: launches, copies to the host and allocations, held to what they are today."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Friends-of-friends and DBSCAN: what a fit asks of the driver, and that the order of threads does not matter."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from cases.dbscan import Case, assert_answer

@@ -1,7 +1,5 @@
 """What kernels compute on the stand-in: numba-cuda's operations give what they should, and what is unknown is named."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -61,7 +59,6 @@ def test_nothing_is_fused(cupy, dtype):
     np.testing.assert_array_equal(out.get(), a * b + c)
 
 
-# ----------------------------------------------------------------------------------------------- what is not known
 def test_an_unknown_intrinsic_is_named(cupy):
     from numba import cuda
     from numba.cuda import libdevice

@@ -1,7 +1,5 @@
 """All systems, whichever thread comes first: the CPU's answer in each order of threads and blocks, on each device."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from laws.registry import RUNS, fit
@@ -16,17 +14,6 @@ def test_the_order_of_threads_does_not_matter(cupy, order, name):
     found, wanted = fit(name, sample.map(cupy.asarray)), fit(name, sample)
     assert wanted.labels_.max() > 0
     np.testing.assert_array_equal(found.labels_.get(), wanted.labels_)
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_work_stays_on_its_device(cupy, counts, name):
-    system, run = RUNS[name]
-    with cupy.cuda.Device(1):
-        sample = system.sample(150, run, np.float32).map(cupy.asarray)
-        counts()
-        labels = fit(name, sample).labels_
-        assert {launch.device for launch in counts().launched} == {1}
-    assert labels.device.id == 1
 
 
 @pytest.mark.parametrize("name", RUNS)

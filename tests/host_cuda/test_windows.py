@@ -1,13 +1,11 @@
 """Event building on CUDA: what a window costs in launches, reads and memory, and where several devices work."""
 
-from __future__ import annotations
-
 import itertools
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from cases.events import VARIANTS, dense
+from cases.events import VARIANTS, bursts, dense
 
 from daskclust import EventBuilder
 from daskclust.core.device.arrays import CUDA
@@ -26,17 +24,10 @@ def new_lanes():
     gpu._threads.cache_clear()
 
 
-def bursts(n=2000, every=100):
-    """Return dense hits in the order of time, with a quiet gap after so many hits."""
-    hits = dense(n, 3, ticks=40 * n)
-    hits["toa"] += np.arange(n) // every * 1e5
-    return hits
-
-
 @pytest.mark.parametrize("min_hits", [1, 3])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_what_a_window_costs(counts, variant, min_hits):
-    hits, builder = bursts(), EventBuilder(100.0, variant=variant, min_hits=min_hits)
+    hits, builder = bursts(2000), EventBuilder(100.0, variant=variant, min_hits=min_hits)
     windows = len(quiet_windows(hits["toa"], 100.0, 100)) - 1
     assert windows == 20
     cluster_on_gpu(hits, builder, window=100, lanes=1)
@@ -63,7 +54,7 @@ def test_windows_that_grow_need_no_new_memory(counts):
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("is_sorted", [True, False])
 def test_what_a_fit_costs(cupy, counts, variant, is_sorted):
-    hits = bursts()
+    hits = bursts(2000)
     order = np.arange(2000) if is_sorted else np.random.default_rng(0).permutation(2000)
     hits = {name: cupy.asarray(values[order]) for name, values in hits.items()}
     builder = EventBuilder(100.0, variant=variant, min_hits=2)
@@ -94,7 +85,7 @@ def test_what_extents_cost(cupy, counts):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_order_of_threads_does_not_matter(order, variant):
-    for hits in (dense(3000, 2, ticks=60_000), bursts()):
+    for hits in (dense(3000, 2, ticks=60_000), bursts(2000)):
         builder = EventBuilder(100.0, variant=variant, min_hits=2)
         wanted = builder.fit(hits).labels_
         np.testing.assert_array_equal(cluster_on_gpu(hits, builder, window=500, lanes=2)[0], wanted)
@@ -102,7 +93,7 @@ def test_the_order_of_threads_does_not_matter(order, variant):
 
 @pytest.mark.parametrize("device", [0, 1])
 def test_lanes_work_on_the_device_of_the_caller(cupy, counts, device):
-    hits, builder = bursts(), EventBuilder(100.0, min_hits=2)
+    hits, builder = bursts(2000), EventBuilder(100.0, min_hits=2)
     wanted = builder.fit(hits).labels_
     with cupy.cuda.Device(device):
         labels, _ = cluster_on_gpu(hits, builder, window=150, lanes=3)
@@ -114,7 +105,7 @@ def test_lanes_work_on_the_device_of_the_caller(cupy, counts, device):
 
 def test_two_devices_side_by_side(cupy, counts):
     """Each caller has its device; nothing of one is used on the other, of which the stand-in would tell."""
-    hits, builder = bursts(), EventBuilder(100.0, min_hits=2)
+    hits, builder = bursts(2000), EventBuilder(100.0, min_hits=2)
     wanted = builder.fit(hits).labels_
 
     def work(device):

@@ -1,7 +1,5 @@
 """The systems of the how-to page against other programs; `test_systems.py` holds them to the laws."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -23,7 +23,6 @@ def test_any_container_type_and_layout(part):
     assert results.count("equal") > results.count("refused") > 0
 
 
-# ---------------------------------------------------------------------------- what was found wrong, each for itself
 RNG = np.random.default_rng(5)
 X = RNG.uniform(0, 1, (90, 2))
 LAYER = RNG.integers(0, 3, 90)

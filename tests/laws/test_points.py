@@ -43,7 +43,6 @@ def unknown(points: np.ndarray) -> Any:
     return lazy[lazy[:, 0] > 1]
 
 
-# --------------------------------------------------------------------------------------------------------------- points
 REFUSED = [
     (np.empty((4, 0)), ValueError, "0 feature"),
     (X[:, 0], ValueError, "1D array"),
@@ -65,7 +64,6 @@ def test_points_that_are_refused(system: System) -> None:
             np.asarray(system.estimator(**system.runs[0].parameters).fit(points).labels_)
 
 
-# -------------------------------------------------------------------------------------------------------------- columns
 @pytest.mark.parametrize(("name", "column"), COLUMNS)
 @pytest.mark.parametrize("rows", [None, (40, 60, 50)], ids=["memory", "dask"])
 def test_columns_that_are_wrong(name: str, column: str, rows: Any) -> None:
@@ -155,7 +153,6 @@ def test_calls_before_fit() -> None:
             call()
 
 
-# ------------------------------------------------------------------------------------------ scikit-learn's conventions
 CLOUD = np.random.default_rng(0).normal(size=(60, 2))
 
 

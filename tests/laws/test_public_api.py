@@ -4,8 +4,6 @@ Public are the names of the package's stub, those of the modules that it names, 
 them: parts of the core, for contributors. Rules are numpydoc's, of which the house keeps those in `RULES`.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import re

@@ -4,8 +4,6 @@ The rule "thesis" is that of gmhclust (definitions 7 to 11 of the thesis that de
 R package mhca. Nothing is updated from merge to merge but the table of distances, which loses two rows and gains one.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 RULES = ("thesis", "mahal", "mahal0", "euclid", "euclid_mahal")

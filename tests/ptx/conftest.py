@@ -1,7 +1,5 @@
 """What tests without a GPU assembled, told when all are through."""
 
-from __future__ import annotations
-
 import pytest
 
 from ptx import assembling, registers

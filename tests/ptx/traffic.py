@@ -4,8 +4,6 @@ Of each array that a launch is given, the kernel's PTX tells whether it is read 
 were read from memory (a gather, or a scatter). Each array counts once and whole, as caches would have it at best.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Bytes of Timepix3 readouts, word by word, and what a file of them must be read as."""
 
-from __future__ import annotations
-
 import itertools
 import struct
 from fractions import Fraction

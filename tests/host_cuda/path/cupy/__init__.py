@@ -1,28 +1,19 @@
-"""A stand-in for CuPy on the stand-in for NVIDIA's driver; it lets numba-cuda compile for the host, too."""
+"""A stand-in for CuPy on the stand-in for NVIDIA's driver; it lets numba-cuda compile for the host, too.
 
-from __future__ import annotations
+What is here differs from NumPy, or makes arrays of the device; the rest is NumPy's, see `__getattr__`.
+"""
 
 import sys
+import types
 
 import numpy as np
 from fake_gpu import objects
 
 from cupy import cuda
-from cupy._array import call, foreign, given, ndarray, note, plain, refuse_host_arrays
-from cupy._memory import default_pool
+from cupy._array import call, foreign, ndarray, refuse_host_arrays
+from cupy._memory import LIBRARY, checked, current_stream, default_pool
 
 __version__ = "14.2.0"
-dtype, float32, float64, int8, int16, int32, int64 = (
-    np.dtype,
-    np.float32,
-    np.float64,
-    np.int8,
-    np.int16,
-    np.int32,
-    np.int64,
-)
-uint8, uint16, uint32, uint64, bool_ = np.uint8, np.uint16, np.uint32, np.uint64, np.bool_
-inf, nan, newaxis = np.inf, np.nan, np.newaxis
 
 
 def asarray(a, dtype=None, order=None):
@@ -39,15 +30,9 @@ def asarray(a, dtype=None, order=None):
     host = np.asarray(a, dtype)
     host = np.array(host, order="F" if host.flags.f_contiguous and not host.flags.c_contiguous else "C")
     array = ndarray(host.shape, host.dtype, order="C" if host.flags.c_contiguous else "F")
-    _send(array, host)
-    return array
-
-
-def _send(array, host):
-    from cupy._memory import LIBRARY, checked, current_stream
-
     if host.size:
         checked(LIBRARY.api_cuMemcpyHtoDAsync(array.data.ptr, host.ctypes.data, host.nbytes, current_stream()))
+    return array
 
 
 def array(a, dtype=None, copy=True, order="K"):
@@ -61,13 +46,7 @@ def asnumpy(a, stream=None, order="C", out=None, blocking=True):
     return a.get(stream, order, out, blocking) if isinstance(a, ndarray) else np.asarray(a)
 
 
-def ascontiguousarray(a, dtype=None):
-    a = asarray(a, dtype)
-    return a if a.flags.c_contiguous else a.copy()
-
-
-def asfortranarray(a, dtype=None):
-    a = asarray(a, dtype)
+def asfortranarray(a):
     return a if a.flags.f_contiguous else a.copy("F")
 
 
@@ -75,48 +54,11 @@ def empty(shape, dtype=float, order="C"):
     return ndarray(shape, dtype, order=order)
 
 
-def empty_like(a, dtype=None):
-    return ndarray(a.shape, dtype or a.dtype)
-
-
-def full(shape, fill_value, dtype=None):
-    made = ndarray(shape, np.asarray(plain(fill_value)).dtype if dtype is None else dtype)
-    made.fill(fill_value)
-    return made
-
-
 def zeros(shape, dtype=float):
     """Return zeros: CuPy sets the memory, which is no launch."""
     made = ndarray(shape, dtype)
     made._host.fill(0)
     return made
-
-
-def ones(shape, dtype=float):
-    return full(shape, 1, dtype)
-
-
-def zeros_like(a, dtype=None):
-    return zeros(a.shape, dtype or a.dtype)
-
-
-def arange(*args, dtype=None):
-    note("arange")
-    return given(np.arange(*args, dtype=dtype))
-
-
-def linspace(*args, **kwargs):
-    note("linspace")
-    return given(np.linspace(*args, **kwargs))
-
-
-def argsort(a, axis=-1, kind=None):
-    """CuPy sorts stably, whatever is asked for."""
-    return call(np.argsort, (a,), {"axis": axis, "kind": "stable"})
-
-
-def sort(a, axis=-1, kind=None):
-    return call(np.sort, (a,), {"axis": axis, "kind": "stable"})
 
 
 def get_array_module(*values):
@@ -127,24 +69,23 @@ def get_default_memory_pool():
     return default_pool
 
 
-def get_default_pinned_memory_pool():
-    return cuda.PinnedMemoryPool()
-
-
 def __getattr__(name):
-    """Return NumPy's function of that name: what CuPy lacks, a test on a real GPU finds."""
-    function = getattr(np, name)
-    if isinstance(function, np.ufunc):
+    """Return what NumPy has of that name: what CuPy lacks, a test on a real GPU finds."""
+    found = getattr(np, name)
+    if isinstance(found, types.ModuleType):
+        raise AttributeError(name)
+    if not callable(found) or isinstance(found, type):
+        return found
+    if isinstance(found, np.ufunc):
 
         def its(*args, out=None, **kwargs):
             refuse_host_arrays(name, args)
-            return function(*map(asarray, args), **({} if out is None else {"out": out}), **kwargs)
-    elif callable(function) and not isinstance(function, type):
+            return found(*map(asarray, args), **({} if out is None else {"out": out}), **kwargs)
+    else:
 
         def its(*args, **kwargs):
-            return call(function, args, kwargs)
-    else:
-        raise AttributeError(name)
+            return call(found, args, kwargs)
+
     its.__name__ = name
     return its
 

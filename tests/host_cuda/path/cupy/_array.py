@@ -4,8 +4,6 @@ They are as strict as CuPy's: they mix with arrays of the host through `asarray`
 the device that they live on. A result is a view of the device's memory, or a launch, ``cupy.<function>``, has made it.
 """
 
-from __future__ import annotations
-
 import ctypes
 
 import numpy as np

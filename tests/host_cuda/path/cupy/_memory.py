@@ -53,16 +53,13 @@ def current_stream() -> int:
 class Memory:
     """Bytes of a device; the pool's again when nobody holds them."""
 
-    def __init__(self, size: int, pool: MemoryPool | None) -> None:
+    def __init__(self, size: int, pool: MemoryPool) -> None:
         self.size, self.pool = size, pool
         self.device_id, self.stream = current_device(), current_stream()
-        self.ptr = pool.take(self) if pool else allocate(size)
+        self.ptr = pool.take(self)
 
     def __del__(self) -> None:
-        if self.pool:
-            self.pool.give(self)
-        else:
-            LIBRARY.api_cuMemFree(self.ptr)
+        self.pool.give(self)
 
 
 class Foreign:
@@ -136,10 +133,6 @@ class MemoryPool:
     def set_limit(self, size: int | None = None, fraction: float | None = None) -> None:
         """Do nothing: the host's memory is enough."""
 
-    def n_free_blocks(self) -> int:
-        device = current_device()
-        return sum(len(places) for (its, *_), places in self._free.items() if its == device)
-
     def free_all_blocks(self, stream: Any = None) -> None:
         """Give the driver back what no array uses, of the current device."""
         with lock:
@@ -150,19 +143,8 @@ class MemoryPool:
 
 
 default_pool = MemoryPool()
-_allocator: Any = default_pool.malloc
-
-
-def set_allocator(allocator: Any = None) -> None:
-    """Let another function give memory to arrays; None: the driver, without a pool."""
-    global _allocator  # noqa: PLW0603
-    _allocator = allocator or (lambda size: MemoryPointer(Memory(size, None)))
-
-
-def get_allocator() -> Any:
-    return _allocator
 
 
 def alloc(size: int) -> MemoryPointer:
     """Return memory for an array; none for one of no bytes."""
-    return _allocator(size) if size else MemoryPointer(Foreign(0, 0, None))
+    return default_pool.malloc(size) if size else MemoryPointer(Foreign(0, 0, None))

@@ -13,9 +13,8 @@ import logging
 import os
 import re
 import struct
-import time
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 from llvmlite import binding as llvm
 
@@ -28,15 +27,6 @@ _OPTIMIZE = 1
 _log = logging.getLogger(__name__)
 
 
-class Compiled(NamedTuple):
-    """A kernel that was compiled in this process."""
-
-    name: str
-    seconds: float
-    """Of a processor, for the host, after numba-cuda made the IR."""
-
-
-compiled: list[Compiled] = []
 _loaded: list[Any] = []  # what owns the machine code
 
 
@@ -56,7 +46,6 @@ def _target() -> Any:
 
 def compile_for_host(texts: list[str], name: str) -> bytes:
     """Return machine code for a kernel's IR, in the form that the stand-in driver loads."""
-    began = time.thread_time()
     module, entry = host_module(texts, name)
     target = _target()
     module.triple, module.data_layout = llvm.get_process_triple(), str(target.target_data)
@@ -66,7 +55,6 @@ def compile_for_host(texts: list[str], name: str) -> bytes:
     builder.getModulePassManager().run(module, builder)
     _refuse_unknown(module, name)
     about, code = json.dumps(entry._asdict()).encode(), target.emit_object(module)
-    compiled.append(Compiled(driver.short(name), time.thread_time() - began))
     return _HEADER.pack(_MAGIC, len(about), len(code)) + about + code
 
 

@@ -1,4 +1,4 @@
-"""pytest's plugin of the lane: every test answers for what the stand-in driver found; at the end, what was compiled."""
+"""pytest's plugin of the lane: every test answers for what the stand-in driver found."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import gc
 import cupy  # the stand-in: numba-cuda compiles for the host from here on
 import pytest
 
-from fake_gpu import driver, objects
+from fake_gpu import driver
 
 assert cupy.__file__.endswith("host_cuda/path/cupy/__init__.py"), f"this is not the stand-in for CuPy: {cupy.__file__}"
 
@@ -51,27 +51,3 @@ def order(request):
     """Run a test three times: threads and blocks forward, in reverse, and shuffled."""
     with driver.in_order(request.param):
         yield request.param
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session):
-    output = getattr(session.config, "workeroutput", None)
-    summary = len(objects.compiled), sum(one.seconds for one in objects.compiled)
-    if output is not None:
-        output["host_cuda"] = summary
-    else:
-        _summaries.append(summary)
-
-
-_summaries: list[tuple[int, float]] = []
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node, error):
-    """Take what a worker of pytest-xdist compiled."""
-    _summaries.append(getattr(node, "workeroutput", {}).get("host_cuda", (0, 0.0)))
-
-
-def pytest_terminal_summary(terminalreporter):
-    kernels, seconds = map(sum, zip(*_summaries, strict=True)) if _summaries else (0, 0.0)
-    terminalreporter.write_line(f"host_cuda: {kernels} kernels compiled for the host in {seconds:.1f} s")
