@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shlex
@@ -19,7 +20,7 @@ from daskclust.demo.cases import CASES, Case
 from daskclust.demo.page import write_page
 from daskclust.systems import SYSTEMS
 
-SMALL = {"rng": "40, n_noise=2_000, rng", "60_000": "3_000", "4_000": "1_000", "5_000": "1_000"}
+SMALL = {"rng": "40, n_noise=2_000, rng", "300_000": "3_000", "60_000": "3_000", "4_000": "1_000", "5_000": "1_000"}
 FACTS = {"points": 3000, "clusters": 12, "noise": 7, "purity": 0.9, "completeness": 0.8}
 FACTS |= {"seconds_dask": 1.0, "seconds_memory": 0.1, "equal": True}
 
@@ -53,7 +54,7 @@ class Page(HTMLParser):
 
 def small(case: Case) -> Case:
     """Return a demonstration of fewer points."""
-    word = next(word for word in ("60_000", "5_000", "4_000", "rng") if word in case.data)
+    word = next(word for word in ("300_000", "60_000", "5_000", "4_000", "rng") if word in case.data)
     return case._replace(data=case.data.replace(word, SMALL[word], 1))
 
 
@@ -67,7 +68,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         if not page.exists():
             case = small(CASES[system])
             found = case.run(case.cluster, ds=case.run(case.data.format(seed=1)))
-            names = {"found": found, "table": case.run(case.table, found=found)}
+            names = case.names(found, case.run(case.table, found=found))
             write_page(page, case, FACTS, 2, 1, names, folder / f"{system}.parquet")
         return page
 
@@ -86,15 +87,38 @@ def test_pages(system: str, pages: Callable[[str], Path]) -> None:
     assert found["meta"]["content"] == "width=device-width, initial-scale=1"
     assert page.words["title"] == [f"{case.title} - daskclust"]
     assert page.words["h1"] == [case.title]
-    assert page.words["h2"] == ["What was found", "Data and parameters", "Pictures", "What to try next"]
-    assert page.words["h3"] == [picture.heading for picture in case.pictures]
-    figures = [attrs for tag, attrs in page.tags if tag == "figure"]
-    assert [attrs["aria-label"] for attrs in figures] == page.words["h3"]
+    headings = [picture.heading for picture in case.pictures]
+    assert page.words["h2"] == [*headings, "What was found", "Data and parameters", "What to try next"]
+    assert [attrs["aria-label"] for tag, attrs in page.tags if tag == "figure"] == headings
     for attrs in (attrs for _, attrs in page.tags):
         assert not re.match("(https?:)?//", attrs.get("src") or attrs.get("href") or "")
     shown = [unescape(each) for each in page.words["pre"]]
-    assert case.cluster in shown[0]
-    assert [picture.line for picture in case.pictures] == shown[2:-3]
+    n = len(case.pictures)
+    assert [picture.line for picture in case.pictures] == shown[:n]
+    names: dict[str, Any] = {}
+    exec(shown[n], names)  # the page is a script, from its imports to the last picture
+    assert all(eval(line, names) is not None for line in shown[:n])
+
+
+@pytest.mark.parametrize("system", [system for system, case in CASES.items() if any(p.points for p in case.pictures)])
+def test_points_in_3d(system: str, pages: Callable[[str], Path]) -> None:
+    """They are where the points of clusters are, in the colours of these; a shower has one through all layers."""
+    canvas = next(attrs for tag, attrs in Page(pages(system)).tags if tag == "canvas")
+    scene = json.loads(str(canvas["data-scene"]))
+    case = small(CASES[system])
+    found = case.run(case.cluster, ds=case.run(case.data.format(seed=1)))
+    names = case.names(found, case.run(case.table, found=found))
+    points = case.run(str(case.pictures[0].points), **names)
+    points = points.isel({points["label"].dims[0]: np.flatnonzero(points["label"].values >= 0)})
+    numbers = np.frombuffer(base64.b64decode(scene["points"]), "<u2").reshape(4, -1)
+    np.testing.assert_array_equal(numbers[3], points["label"].values % len(scene["colors"]))
+    for axis, name in enumerate("xyz"):
+        low, high = float(points[name].min()), float(points[name].max())
+        step = (high - low) / scene["sides"][axis] / 65_535
+        np.testing.assert_allclose(low + step * numbers[axis], points[name], atol=step)
+    if system == "clue":
+        layers = points["layer"].groupby(points["label"]).map(lambda each: each.max() - each.min())
+        assert float(layers.median()) > 10
 
 
 @pytest.mark.parametrize("system", CASES)
@@ -144,12 +168,13 @@ def test_pages_in_a_browser(browser: Any, pages: Callable[[str], Path], system: 
         tab.on("pageerror", lambda error, told=told: told.append(str(error)))
         tab.goto(pages(system).as_uri())
         tab.wait_for_function(
-            "n => document.querySelectorAll('.bk-Figure').length == n", arg=len(CASES[system].pictures)
+            "n => document.querySelectorAll('.bk-Figure, canvas[data-scene]').length >= n",
+            arg=len(CASES[system].pictures),
         )
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
         assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == ground
         frames = tab.evaluate(
-            "[...document.querySelectorAll('figure')].map(f => [f, f.querySelector('.bk-Figure')]"
+            "[...document.querySelectorAll('figure')].map(f => [f, f.querySelector('.bk-Figure, canvas')]"
             ".map(e => e.getBoundingClientRect().width))"
         )
         assert all(0.8 * outer < np.float64(inner) <= outer for outer, inner in frames)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -27,7 +28,11 @@ if TYPE_CHECKING:
     Prepare = Callable[[xr.Dataset], xr.Dataset]
 
 ROUND = 1 << 20  # hits that are clustered at once
+_MUCH = 0.05  # of the hits on noisy pixels are worth a note
+_NAMED = 8  # pixels in a note
 Item = TypeVar("Item")
+
+logger = logging.getLogger(__name__)
 
 
 _readout = partial(option, READOUTS)
@@ -43,6 +48,9 @@ class Pixels(ColumnOptions):
     ] = None
     calibration: Annotated[Path | None, reading("Folder with a.txt, b.txt, c.txt, t.txt: for energies.")] = None
     tot_unit: Annotated[Literal["ns", "tick"], reading("Unit of tot in the calibration.")] = "ns"
+    max_pixel_hits: Annotated[
+        int | None, reading("Leave out pixels with more hits: noisy ones.", default="none", min=1)
+    ] = None
     gap: Annotated[int, _readout("Pixels between the chips of a quad.", min=0)] = 0
     disorder: Annotated[float, _readout("How much earlier than one before it a hit may come, us.", min=0)] = 600.0
     on_reset: Annotated[Literal["continue", "restart"], _readout("What times do where global time jumps.")] = "continue"
@@ -84,6 +92,10 @@ class Pixels(ColumnOptions):
         if not self.follow:
             refuse(self.idle is not None, f"--idle {self.idle} is for --follow; leave it out, or add --follow")
         else:
+            refuse(
+                self.max_pixel_hits is not None,
+                f"--max-pixel-hits {self.max_pixel_hits} needs a file with all its hits, got --follow; leave it out",
+            )
             refuse(run.dry_run, "--dry-run needs a file with all its hits, got --follow; leave one of them out")
             refuse(
                 not is_readout and not source.endswith(".tpx3"),
@@ -188,18 +200,83 @@ def windows(data: xr.Dataset, builder: EventBuilder, prepare: Prepare, job: Job)
     """Return the stream of a file's hits, a window of the file a round."""
     from daskclust.readout.stream import EventStream
 
-    lengths = data.chunks.get("hit") or data["toa"].encoding.get("preferred_chunks", {}).get("hit")
-
-    def windows() -> Iterator[xr.Dataset]:
-        start = 0
-        for length in lengths or (data.sizes["hit"],):
-            with job.stage("reading"):
-                hits = prepare(data.isel(hit=slice(start, start + length)).compute(scheduler="synchronous"))
-            yield hits
-            start += length
-
     is_quad = data.attrs.get("layout") == "quad"
-    return EventStream(windows(), builder, disorder=0.0, buffer=1, chip=not is_quad, cuda=job.run.cuda)
+    parts = (prepare(hits) for hits in _parts(data, job))
+    return EventStream(parts, builder, disorder=0.0, buffer=1, chip=not is_quad, cuda=job.run.cuda)
+
+
+def _parts(data: xr.Dataset, job: Job) -> Iterator[xr.Dataset]:
+    """Yield the hits of a file window by window, in memory."""
+    lengths = data.chunks.get("hit") or data["toa"].encoding.get("preferred_chunks", {}).get("hit")
+    start = 0
+    for length in lengths or (data.sizes["hit"],):
+        with job.stage("reading"):
+            hits = data.isel(hit=slice(start, start + length)).compute(scheduler="synchronous")
+        yield hits
+        start += length
+
+
+class NoisyPixels:
+    """Hits of noisy pixels: they are left out where `--max-pixel-hits` is given, and else counted for a note."""
+
+    def __init__(self, most: int | None) -> None:
+        self._most = most
+        self._counts: list[Any] = []
+
+    def count_all(self, data: xr.Dataset, job: Job) -> None:
+        """Count the hits of a file, where some are to be left out."""
+        if self._most is None:
+            return
+        job.work.begin(f"counting hits of pixels of {job.name}")
+        places = data[[name for name in ("x", "y", "toa", "chip") if name in data.variables]]
+        for hits in [places] if job.run.is_on_dask else _parts(places, job):
+            self._count(hits)
+
+    def _count(self, hits: xr.Dataset) -> None:
+        from daskclust.properties._noisy import added, count_pixels
+
+        self._counts = [added([*self._counts, count_pixels(hits)])]
+
+    def around(self, prepare: Prepare, *, lazy: bool = False) -> Prepare:
+        """Return a preparation of hits that leaves out those of noisy pixels, or counts them."""
+        from daskclust.properties._noisy import without_noisy
+
+        def prepare_some(hits: xr.Dataset) -> xr.Dataset:
+            if self._most is not None:
+                return prepare(without_noisy(hits, self._counts[0], self._most))
+            if not lazy:
+                self._count(hits)
+            return prepare(hits)
+
+        return prepare_some
+
+    def report(self, job: Job) -> None:
+        """Put what was left out into the summary; else note pixels that have a good part of the hits."""
+        from daskclust.properties._noisy import pixels_above
+
+        if not self._counts:
+            return
+        noisy = pixels_above(self._counts[0], self._most)
+        count, hits = noisy.sizes["pixel"], noisy.attrs["noisy_hits"]
+        if self._most is not None:
+            job.summary = {**job.summary, "hits": job.summary["hits"] + hits, "noisy_pixels": count, "noisy_hits": hits}
+            return
+        share = hits / max(1, int(self._counts[0].sum()))
+        if share < _MUCH:
+            return
+        columns = [noisy[name].values[:_NAMED].tolist() for name in ("chip", "x", "y")]
+        is_one_chip = self._counts[0].shape[0] == 1
+        names = [
+            f"({x}, {y})" if is_one_chip else f"({x}, {y}) of chip {chip}" for chip, x, y in zip(*columns, strict=True)
+        ]
+        logger.warning(
+            "%s have %.0f%% of the hits: %s%s; --max-pixel-hits %d leaves them out",
+            f"{count} pixels" if count > 1 else "one pixel",
+            100 * share,
+            ", ".join(names),
+            f" and {count - _NAMED} more" if count > _NAMED else "",
+            noisy.attrs["max_pixel_hits"],
+        )
 
 
 # -------------------------------------------------------------------------------------------------- what ends a readout

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from daskclust.cli._estimate import estimate
 from daskclust.cli._job import Job, Running
 from daskclust.cli._options import ColumnOptions, ParametersOf, clustering, words_of
-from daskclust.cli._pixels import ROUND, Ending, Pixels, check_columns, windows
+from daskclust.cli._pixels import ROUND, Ending, NoisyPixels, Pixels, check_columns, windows
 from daskclust.io.replacing import naming
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from daskclust.cli._pixels import Prepare
     from daskclust.events.estimator import EventBuilder
     from daskclust.readout.stream import EventStream
 
@@ -62,7 +63,8 @@ def events(
     pixels.check(run, where)
     builder = EventBuilder(**given)
     builder._plan()  # refused before anything starts
-    prepare = pixels.preparation()
+    noisy = NoisyPixels(pixels.max_pixel_hits)
+    prepare = noisy.around(pixels.preparation(), lazy=run.is_on_dask)
     if run.dry_run:
         in_windows = not run.is_on_dask
         estimate(job, pixels.open_as_is, lambda *_: EventPlan.cost, None, ROUND, in_windows=in_windows)
@@ -81,6 +83,7 @@ def events(
                 data = pixels.open(for_dask=run.is_on_dask)
             if where is not None:
                 check_columns(where, [*data.variables, *["energy"] * (pixels.calibration is not None)])
+            noisy.count_all(data, job)
             if run.is_on_dask:
                 result = job.cluster(prepare(data), "events", builder.get_params())
                 _write_result(result, where, job)
@@ -89,8 +92,9 @@ def events(
                 _write_stream(windows(data, builder, prepare, job), where, job, ending)
             counts = data.attrs
         job.summary |= {name: counts[name] for name in _LOST if isinstance(counts.get(name), int) and counts[name]}
+        noisy.report(job)
         if not pixels.follow:
-            job.none("clusters", lambda: _why(pixels, builder, job))
+            job.none("clusters", lambda: _why(pixels, builder, prepare, job))
     if job.summary.get("clusters_kept") == 0 < job.summary["clusters"]:
         job.summary["reason"] = f"0 clusters kept: where {where!r} holds for none of {job.summary['clusters']:,}"
     job.summary["hits_per_second"] = round(job.summary["hits"] / max(job.summary["seconds"], 1e-3))
@@ -101,12 +105,12 @@ def events(
     job.next("events", reading=words_of(pixels, ColumnOptions))
 
 
-def _why(pixels: Pixels, builder: EventBuilder, job: Job) -> str:
+def _why(pixels: Pixels, builder: EventBuilder, prepare: Prepare, job: Job) -> str:
     """Return how many hits the largest cluster has."""
     from daskclust.events.estimator import EventBuilder
 
     every = EventBuilder(**{**builder.get_params(), "min_hits": 1})
-    stream = windows(pixels.open(for_dask=False), every, lambda hits: hits, job)
+    stream = windows(pixels.open(for_dask=False), every, prepare, job)
     largest = max(int(table["size"].max(initial=0)) for table in stream)
     return f"min-hits {builder.min_hits} exceeds the largest cluster, {largest}"
 

@@ -167,7 +167,8 @@ def demo(
     if shown:
         same = "are equal, element by element" if facts["equal"] else "DIFFER"
         points = Path(facts["page"]).with_suffix(".parquet")
-        text = f"the answers of the workers and of this process {same}; open {facts['page']} in a browser\n"
+        text = f"the answers of the workers and of this process {same}; for so few points seconds_dask is the time of "
+        text += f"Dask itself: tasks, and points that go between processes\nopen {facts['page']} in a browser\n"
         text += f"next: daskclust explore {shlex.join([str(points), '--system', system])}"
         console.print(text, highlight=False, soft_wrap=True)
 

@@ -36,7 +36,7 @@ _RULES: dict[str, Callable[[str, Any], object]] = (
     | dict.fromkeys(("size", "cell_size", "elongation", "rate", "separation", "slope", "concentration"), check_positive)
     | dict.fromkeys(("vicinity", "rarest", "spread"), check_positive)
     | dict.fromkeys(("sigma", "threshold", "drift", "timewalk", "start", "extent"), not_negative)
-    | dict.fromkeys(("noise", "hadronic", "background", "largest", "filaments"), fraction)
+    | dict.fromkeys(("noise", "hadronic", "background", "largest", "filaments", "web"), fraction)
 )
 """What most generators ask of an argument of this name."""
 

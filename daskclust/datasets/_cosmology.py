@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
+from scipy.ndimage import map_coordinates
 
 from ._arguments import RNG, Float, Int, given
 from ._indexed import Bits, Order, Steps, clusters, directions, draw, make_blocks, normals, uniforms
@@ -19,6 +20,8 @@ _GRAVITY = 4.30091e-9  # Mpc (km/s)**2 / Msun
 _OVERDENSITY = 200.0
 _BULK = 200.0  # km/s along each axis
 _HALOS_PER_FILAMENT = 2000
+_MESH = 64  # of displacements
+_SMOOTH = 0.02  # of the side
 _UNITS = {**dict.fromkeys("xyz", "Mpc/h"), **dict.fromkeys(("vx", "vy", "vz"), "km/s"), "mass": "Msun/h", "halo": "1"}
 
 
@@ -35,6 +38,7 @@ class _Halos(NamedTuple):
     dispersion: Float  # (k,), km/s
     enclosed: Float  # fraction of the mass ...
     within: Float  # ... within this fraction of the radius
+    displaced: Float  # (3, m, m, m), Mpc/h: by how much the background is displaced; m is 0 for nothing
 
 
 def cosmology_box(
@@ -47,6 +51,7 @@ def cosmology_box(
     largest: float = 2e-3,
     concentration: float = 8.0,
     filaments: float = 0.6,
+    web: float = 0.0,
     shuffle: bool = True,
     chunks: int | None = None,
     rng: RNG = None,
@@ -69,6 +74,9 @@ def cosmology_box(
         Ratio of the radius of a halo to that where its NFW profile bends.
     filaments : float, default 0.6
         Fraction of halos along filaments, from 0 to 1. Below some ten million particles most of these halos touch.
+    web : float, default 0.0
+        Displace halos and background by a Gaussian random field (Zel'dovich), by this fraction of the side in the root
+        mean square along each axis: 0.03 makes a cosmic web of filaments and voids. Set `filaments` to 0 then.
     shuffle : bool, default True
         Whether particles are in random order. Otherwise they come halo after halo, the background last.
     chunks : int, optional
@@ -92,6 +100,9 @@ def cosmology_box(
     about 2000 halos, and at least 8. The other halos are uniform. Halos may overlap: ``halo`` tells where a particle
     was put, not which group it belongs to.
 
+    The density of the random field of `web` is white noise that is smoothed by a Gaussian with a standard deviation of
+    2 % of the side. Halos move as wholes; particles of the background by what is interpolated between 64 places a side.
+
     Each particle is made from its number alone, so that chunks need only the table of halos, which is made once on a
     worker: 72 bytes for each of 17 thousand halos for a million particles. Time and memory are O(n).
 
@@ -111,7 +122,7 @@ def cosmology_box(
     order = draw(rng, n, background, shuffle, 4 + 1 + 4)
     particle_mass = _OMEGA_M * _CRITICAL * separation**3
     power_law = (slope, int(smallest), max(100.0, largest * n, smallest))
-    table = partial(_table, order, side, particle_mass, power_law, filaments, concentration)
+    table = partial(_table, order, side, particle_mass, power_law, filaments, concentration, web)
     of: Steps = {
         _positions: (3, np.float32),
         _velocities: (3, np.float32),
@@ -131,6 +142,7 @@ def _table(
     power_law: tuple[float, int, float],
     filaments: float,
     concentration: float,
+    web: float,
 ) -> _Halos:
     """Return halos that have as many particles as they shall have together."""
     random = np.random.default_rng(order.seed)
@@ -150,18 +162,39 @@ def _table(
     radius = np.cbrt(mass / (4 / 3 * np.pi * density))
     x = np.concatenate([[0.0], np.geomspace(1e-4, 1.0, 1024)]) * concentration
     enclosed = np.log1p(x) - x / (1 + x)
+    velocity = random.normal(0.0, _BULK, (3, k))
+    displaced = web * side * _zeldovich(random) if web else np.zeros((3, 0, 0, 0))
     return _Halos(
         order=order,
         side=side,
         particle_mass=particle_mass,
         first=np.cumsum(sizes) - sizes,
-        centre=np.ascontiguousarray(centre.T),
+        centre=_moved(np.ascontiguousarray(centre.T), displaced, side),
         radius=radius,
-        velocity=random.normal(0.0, _BULK, (3, k)),
+        velocity=velocity,
         dispersion=np.sqrt(_GRAVITY * mass / (2 * radius)),
         enclosed=enclosed / enclosed[-1],
         within=x / concentration,
+        displaced=displaced,
     )
+
+
+def _zeldovich(random: np.random.Generator) -> Float:
+    """Return displacements on a periodic mesh, shape (3, m, m, m), with a root mean square of 1 along each axis."""
+    waves = np.meshgrid(*[np.fft.fftfreq(_MESH, 1 / _MESH)] * 2, np.fft.rfftfreq(_MESH, 1 / _MESH), indexing="ij")
+    square = sum(wave**2 for wave in waves)
+    square[0, 0, 0] = np.inf
+    field = np.fft.rfftn(random.normal(size=(_MESH,) * 3)) * np.exp(-square * (2 * np.pi * _SMOOTH) ** 2 / 2)
+    found = np.stack([np.fft.irfftn(1j * wave / square * field, (_MESH,) * 3, (0, 1, 2)) for wave in waves])
+    return found / found.std()
+
+
+def _moved(places: Float, displaced: Float, side: float) -> Float:
+    """Return places (3, n) after the displacement that is interpolated there."""
+    if not displaced.size:
+        return places
+    at = places * (_MESH / side)
+    return places + [map_coordinates(axis, at, order=1, mode="grid-wrap") for axis in displaced]
 
 
 def _halo_sizes(random: np.random.Generator, n: int, slope: float, smallest: int, largest: float) -> Int:
@@ -189,7 +222,8 @@ def _positions(table: _Halos, index: Bits) -> npt.NDArray[np.float32]:
     out = np.empty((3, len(index)))
     distance = np.interp(uniforms(keys[4], inside), table.enclosed, table.within) * table.radius[halo]
     out[:, is_inside] = table.centre[:, halo] + distance * directions(keys[:4], inside, 3)
-    out[:, ~is_inside] = [uniforms(key, outside) * table.side for key in keys[:3]]
+    background = np.array([uniforms(key, outside) * table.side for key in keys[:3]])
+    out[:, ~is_inside] = _moved(background, table.displaced, table.side)
     side = np.float32(table.side)
     # What is rounded up to the side would be outside of a box that begins with 0.
     return np.minimum((out % table.side).astype(np.float32), np.nextafter(side, np.float32(0)))

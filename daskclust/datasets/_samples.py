@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -108,7 +110,9 @@ def fetch(name: str, *, offline: bool | None = None) -> Path:
     if path is None:
         remedy = f"put {key} into a folder and name that in the environment variable DASKCLUST_DATA"
         try:
-            import pooch
+            with warnings.catch_warnings():  # in a notebook without ipywidgets, of a bar that is not drawn
+                warnings.filterwarnings("ignore", "IProgress not found")
+                import pooch
         except ImportError as error:
             raise ImportError(f'downloading needs pooch: pip install "daskclust[io]"; or {remedy}') from error
         path = Path(pooch.os_cache("daskclust"), key)
@@ -132,16 +136,20 @@ def _download(file: PublicFile, path: Path, remedy: str) -> Path:
     """Return the file in the cache, downloaded where it is not there or damaged."""
     import pooch
 
-    url, sha256 = file.url, file.sha256
+    url, sha256, logger = file.url, file.sha256, pooch.get_logger()
+    level = logger.level
     # a network that answers nothing should cost seconds, not minutes
     downloader = pooch.HTTPDownloader(timeout=(5, 30))
     try:
+        logger.setLevel(logging.WARNING)  # two lines on each file are no part of a notebook
         pooch.retrieve(url, f"sha256:{sha256}", fname=path.name, path=path.parent, downloader=downloader)
     except OSError as error:  # those of requests are among them
         raise OSError(
             f"{path.name} could not be downloaded from {url} ({type(error).__name__}); "
             f"try again with a network, or download it elsewhere and {remedy}"
         ) from error
+    finally:
+        logger.setLevel(level)
     return path
 
 

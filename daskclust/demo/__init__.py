@@ -59,7 +59,7 @@ def run_demo(
         "seconds_compiling": round(clock.compiling, 3),
         "equal": all(np.array_equal(result[name].values, expected[name].values) for name in set(expected) - set(ds)),
     }
-    write_page(page, case, facts, workers, seed, {"found": result, "table": table}, points)
+    write_page(page, case, facts, workers, seed, case.names(result, table), points)
     return table, {**facts, "page": str(page)}
 
 

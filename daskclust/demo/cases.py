@@ -11,11 +11,15 @@ import xarray as xr
 
 
 class DemoPicture(NamedTuple):
-    """A picture of the page: its heading, what is seen, and the line that draws it."""
+    """A picture of the page: its heading, what is seen, and the line that draws it in a notebook.
+
+    With `points`, a line for a Dataset with ``x``, ``y``, ``z`` and ``label``, the page shows these in 3-D instead.
+    """
 
     heading: str
     seen: str
     line: str
+    points: str | None = None
 
 
 class Case(NamedTuple):
@@ -31,12 +35,20 @@ class Case(NamedTuple):
     other: str  # with another parameter, and what changes
     change: str
     truth: Callable[[xr.Dataset], tuple[Any, Any]]  # true clusters and weights of the points
+    more: tuple[tuple[str, str, str], ...] = ()  # what pictures need beside: what it is, its name, and the line
 
     def run(self, line: str, **names: Any) -> Any:
         """Return the value of one of the lines."""
         from daskclust import datasets, plot, properties
 
-        return eval(line, {"datasets": datasets, "plot": plot, "properties": properties} | names)
+        return eval(line, {"datasets": datasets, "np": np, "plot": plot, "properties": properties} | names)
+
+    def names(self, found: xr.Dataset, table: xr.Dataset) -> dict[str, Any]:
+        """Return all that the lines of pictures name."""
+        names: dict[str, Any] = {"found": found, "table": table}
+        for _, name, line in self.more:
+            names[name] = self.run(line, **names)
+        return names
 
     def write(self, ds: xr.Dataset, path: Path) -> None:
         """Write the points to a file that the commands read."""
@@ -61,6 +73,13 @@ CASES: dict[str, Case] = {
         "properties.cluster_table(found)",
         (
             DemoPicture(
+                "The event in 3-D",
+                "Each shower has one colour through all layers; hits in no cluster are left out. Particles come from "
+                "one point in front of the detector. In a notebook, from the side:",
+                "plot.clusters(found, 'z', 'y', labels=shower)",
+                "found.assign(label=('hit', shower))",
+            ),
+            DemoPicture(
                 "One layer",
                 "Colours are clusters, grey hits are noise. A star is the seed of a cluster; lines go from each hit to "
                 "its nearest neighbour of higher density.",
@@ -73,11 +92,6 @@ CASES: dict[str, Case] = {
                 "plot.decision(found, logx=True)",
             ),
             DemoPicture(
-                "The event from the side",
-                "Particles come from the left. Showers widen with depth, and each layer has clusters of its own.",
-                "plot.clusters(found, 'z', 'y', seeds=False)",
-            ),
-            DemoPicture(
                 "Energy of the clusters",
                 "Most clusters have little energy; the cores of showers are at the right end.",
                 "plot.energy_spectrum(table)",
@@ -87,6 +101,15 @@ CASES: dict[str, Case] = {
         "daskclust clue FILE --dc 2 --rhoc 0.1 --delta-c 2 --delta-o 3",
         "a lower threshold of density finds more, fainter clusters",
         _in_layers,
+        (
+            ("directions of clusters", "seen", "table.assign(u=table['x'] / table['z'], v=table['y'] / table['z'])"),
+            (
+                "CLUE again, of the clusters of all layers",
+                "showers",
+                "seen.clust.clue(0.01, 3.0, delta_o=0.02, coordinates=('u', 'v'), layer=None)",
+            ),
+            ("of each hit", "shower", "np.append(showers['label'], -1)[found['label']]"),
+        ),
     ),
     "events": Case(
         "Event building: ions on a pixel detector",
@@ -125,22 +148,29 @@ CASES: dict[str, Case] = {
     ),
     "fof": Case(
         "Friends-of-friends: halos of a simulation",
-        "Particles of a periodic box with halos, filaments and a thin background. Particles closer than 0.2 times "
-        "their mean separation are friends; groups of 20 friends or more are halos.",
-        "datasets.cosmology_box(60_000, smallest=20, filaments=0.1, rng={seed})",
+        "Particles of a periodic box with halos, filaments and voids. Particles closer than 0.2 times their mean "
+        "separation are friends; groups of 20 friends or more are halos.",
+        "datasets.cosmology_box(300_000, smallest=20, filaments=0, web=0.03, background=0.5, rng={seed})",
         "ds.clust.fof(b=0.2, min_members=20)",
         "properties.halo_table(found)",
         (
             DemoPicture(
-                "The box, with its halos",
-                "Number of particles along the line of sight. Circles are the 100 halos with most mass; one that "
-                "crosses a face of the box goes on at the other side.",
-                "plot.projected_density(found, pixels=128) * plot.halo_circles(table, most=100)",
+                "The halos in 3-D",
+                "Each halo has one of nine colours; particles in none are left out. In a notebook, along the line of "
+                "sight:",
+                "plot.clusters(found)",
+                "found",
             ),
             DemoPicture(
                 "A slice of the box",
-                "Particles of the first 5 Mpc/h in z. Colours are halos, grey particles are in none.",
-                "plot.clusters(found.isel(particle=(found['z'] < 5).values))",
+                "Number of particles along the line of sight: filaments around voids. Circles are the 60 halos with "
+                "most mass; one that crosses a face of the box goes on at the other side.",
+                "plot.projected_density(slab, pixels=128) * plot.halo_circles(inside, most=60)",
+            ),
+            DemoPicture(
+                "Halos of the slice",
+                "Colours are halos, grey particles are in none.",
+                "plot.clusters(slab)",
             ),
             DemoPicture(
                 "Mass function",
@@ -152,6 +182,10 @@ CASES: dict[str, Case] = {
         "daskclust fof FILE --b 0.15 --min-members 20",
         "a shorter linking length leaves the dense centres of halos",
         lambda found: (found["halo"].values, None),
+        (
+            ("particles of a slice", "slab", "found.isel(particle=(found['z'] < 8).values)"),
+            ("halos of a slice", "inside", "properties.select(table, 'z < 8')"),
+        ),
     ),
     "dbscan": Case(
         "DBSCAN: two half moons",

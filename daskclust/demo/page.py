@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import shlex
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import xarray as xr
 from bokeh.embed import components
 from bokeh.models.annotations import ColorBar
 from bokeh.resources import Resources
@@ -15,8 +18,11 @@ from jinja2 import Environment, StrictUndefined
 import daskclust
 from daskclust.demo.cases import CASES, Case
 from daskclust.io.replacing import replacing
-from daskclust.plot._look import ACCENT, hv, load_backends
+from daskclust.plot._data import dimension
+from daskclust.plot._look import ACCENT, COLORS, hv, load_backends
 
+_STEPS = 65_535  # places along an axis of points in 3-D
+_MOST = 40_000  # points in 3-D: a browser draws them again for each turn
 _FRAME = 400  # pixels of a frame that has its right shape; axes take the same at all sizes
 _LEAST = 0.73  # height by width of a frame, for the words beside it
 _AXES, _BAR, _ROW = (95, 50), 80, 22  # pixels of axes and tools, of a bar of colours, of a row of a legend
@@ -26,9 +32,15 @@ def write_page(
     path: Path, case: Case, facts: dict[str, Any], workers: int, seed: int, names: dict[str, Any], points: Path
 ) -> None:
     """Write the page with all that it needs inside, so that it opens offline, completely or not at all."""
-    drawn = [_figure(case.run(picture.line, **names)) for picture in case.pictures]
-    script, places = components([figure for figure, _ in drawn])
-    captions = [caption for _, caption in drawn]
+    drawn = [None if picture.points else _figure(case.run(picture.line, **names)) for picture in case.pictures]
+    script, places = components([figure for figure, _ in filter(None, drawn)])
+    figures = iter(places)
+    shown = [
+        (picture, "", "", _scene(case.run(picture.points, **names)))
+        if each is None
+        else (picture, each[1], next(figures), None)
+        for picture, each in zip(case.pictures, drawn, strict=True)
+    ]
     source = resources.files("daskclust.demo").joinpath("page.html").read_text(encoding="utf-8")
     page = (
         Environment(autoescape=True, undefined=StrictUndefined)
@@ -45,14 +57,13 @@ def write_page(
                 "points in no cluster": f"{facts['noise']:,}",
                 "purity": f"{facts['purity']:.3f}",
                 "completeness": f"{facts['completeness']:.3f}",
-                "time on workers": f"{facts['seconds_dask']:.3g} s",
                 "time in one process": f"{facts['seconds_memory']:.3g} s",
             },
-            lines=f"from daskclust import datasets, plot, properties\n\nds = {case.data.format(seed=seed)}\n"
-            f"found = {case.cluster}\ntable = {case.table}",
+            lines=_lines(case, seed),
             others="\n".join(f"daskclust demo {name}" for name, other in CASES.items() if other is not case),
-            pictures=list(zip(case.pictures, captions, places, strict=True)),
+            pictures=shown,
             script=script,
+            seconds_dask=f"{facts['seconds_dask']:.3g} s",
             seed=seed,
             system=points.stem,
             version=daskclust.__version__,
@@ -61,6 +72,36 @@ def write_page(
     )
     with replacing(path) as stream:
         stream.write(page.encode("utf-8"))
+
+
+def _lines(case: Case, seed: int) -> str:
+    """Return the lines that make what pictures show."""
+    arrays = ["import numpy as np"] if any("np." in line for *_, line in case.more) else []
+    made = [f"ds = {case.data.format(seed=seed)}", f"found = {case.cluster}", f"table = {case.table}"]
+    made += [f"{name} = {line}  # {words}" for words, name, line in case.more]
+    return "\n".join([*arrays, "from daskclust import datasets, plot, properties", "", *made])
+
+
+def _scene(points: xr.Dataset) -> dict[str, Any]:
+    """Return clustered points for the page to turn, as numbers of 16 bits: their places, and colours by label."""
+    label = points["label"].values
+    inside = np.flatnonzero(label >= 0)
+    title = f"{len(np.unique(label[inside])):,} clusters of {len(inside):,} points"
+    if len(inside) > _MOST:
+        inside = inside[:: -(-len(inside) // _MOST)]
+        title += f", of which {len(inside):,} are drawn"
+    axes = [points[name].values[inside].astype(np.float64) for name in "xyz"]
+    sides = np.ptp(axes, axis=1)
+    scale = _STEPS / (sides.max() or 1.0)
+    places = [np.round(scale * (axis - axis.min())) for axis in axes]
+    numbers = np.stack([*places, label[inside] % len(COLORS)]).astype("<u2")
+    return {
+        "points": base64.b64encode(numbers.tobytes()).decode(),
+        "sides": (scale * sides / _STEPS).tolist(),
+        "names": [dimension(points[name], name).pprint_label for name in "xyz"],
+        "colors": COLORS,
+        "title": title,
+    }
 
 
 def _figure(picture: Any) -> tuple[Any, str]:

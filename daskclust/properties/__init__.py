@@ -20,10 +20,11 @@ from ._columns import checked, checked_n_clusters, label_values, table_of, varia
 from ._groups import group_columns
 from ._halos import halo_table
 from ._moments import finish, merge, summarise
+from ._noisy import mask_noisy_pixels, noisy_pixels
 from ._select import select, select_hits, where
 from ._summary import TableSteps
 
-__all__ = ["cluster_table", "halo_table", "select", "select_hits", "where"]
+__all__ = ["cluster_table", "halo_table", "mask_noisy_pixels", "noisy_pixels", "select", "select_hits", "where"]
 
 Array = npt.NDArray[Any]
 

@@ -156,30 +156,47 @@ def _cut(summary: Summary, ranges: tuple[int, ...]) -> list[Summary | None]:
 
 def _merged(pieces: Any, merge: Callable[..., Columns]) -> Any:
     """Return a dask array of objects, shape (1, ranges): the pieces of each range merged as a tree."""
+    return _as_tree("merge", pieces, functools.partial(merged, merge=merge))
+
+
+def reduced_objects(step: str, function: Callable[..., Any], combine: Callable[[list[Any]], Any], *arrays: Any) -> Any:
+    """Return the objects that a function makes of blocks of dask arrays (n,) combined as a tree, computed now."""
+    one_each = ((1,) * arrays[0].numblocks[0],)
+    objects = mapped(step, functools.partial(_boxed, function=function), *arrays, chunks=one_each)
+    return _as_tree(step, objects, combine).compute()[0]
+
+
+def _as_tree(step: str, objects: Any, combine: Callable[[list[Any]], Any]) -> Any:
+    """Return a dask array of objects whose first axis is reduced to one: those of each place combined as a tree."""
     import dask.array as da
 
-    merge_boxes = functools.partial(_merge_boxes, merge=merge)
+    combine_boxes = functools.partial(_combine_boxes, combine=combine)
     return da.reduction(  # type: ignore[no-untyped-call,unused-ignore]
-        pieces,
-        chunk=merge_boxes,
-        combine=merge_boxes,
-        aggregate=merge_boxes,
+        objects,
+        chunk=combine_boxes,
+        combine=combine_boxes,
+        aggregate=combine_boxes,
         axis=0,
         keepdims=True,
         concatenate=False,
         split_every=_FAN_IN,
         dtype=object,
-        meta=np.empty((0, 0), dtype=object),
-        name="daskclust-properties-merge",
+        meta=np.empty((0,) * objects.ndim, dtype=object),
+        name=f"daskclust-properties-{step}",
     )
 
 
-def _merge_boxes(boxes: Any, axis: Any, keepdims: Any, *, merge: Callable[..., Columns]) -> Array:
-    """Return one piece of those in an array, or in nested lists of arrays; None of none."""
+def _combine_boxes(boxes: Any, axis: Any, keepdims: Any, *, combine: Callable[[list[Any]], Any]) -> Array:
+    """Return one object of those in an array, or in nested lists of arrays; None of none."""
     from dask.core import flatten
 
-    parts = [part for box in flatten([boxes]) for part in box.flat if part is not None]
-    return _boxes([merged(parts, merge) if parts else None])[None]
+    arrays = list(flatten([boxes]))
+    parts = [part for box in arrays for part in box.flat if part is not None]
+    return _boxes([combine(parts) if parts else None]).reshape((1,) * arrays[0].ndim)
+
+
+def _boxed(*blocks: Array, function: Callable[..., Any]) -> Array:
+    return _boxes([function(*blocks)])
 
 
 def _parts(pieces: Array, total: Array) -> Array:

@@ -93,7 +93,7 @@ def select(table: xr.Dataset, expression: str) -> xr.Dataset:
         table that is used again should be persisted before.
     """
     chosen = where(table, expression).data
-    return _rows(table, "cluster", chosen)
+    return rows_of(table, "cluster", chosen)
 
 
 def select_hits(
@@ -150,13 +150,13 @@ def select_hits(
     if not is_lazy:
         values = _on_host(values)
         check_labels(values, 0)
-        return _rows(ds, dimension, among(values, known))
+        return rows_of(ds, dimension, among(values, known))
     known = known if is_dask(known) else lazy_along(known, known.shape)
     chosen = mapped("chosen", _chosen_points, values, known, among=among, dtype=bool, chunks=values.chunks)
-    return _rows(ds, dimension, chosen)
+    return rows_of(ds, dimension, chosen)
 
 
-def _rows(ds: xr.Dataset, dim: Hashable, chosen: Any) -> xr.Dataset:
+def rows_of(ds: xr.Dataset, dim: Hashable, chosen: Any) -> xr.Dataset:
     """Return the rows along a dimension that are chosen, by an array of bool; lazy ones in the chunks of this."""
     if not is_dask(chosen):
         return ds.isel({dim: np.flatnonzero(to_host(chosen))})

@@ -15,6 +15,7 @@ from daskclust import datasets
 
 NUMBERED = [  # generators that make points from their numbers: arguments, those of more than are made at a time, truth
     (datasets.cosmology_box, {"n": 500}, {"n": 70_001}, "halo"),
+    (datasets.cosmology_box, {"n": 500, "web": 0.03, "filaments": 0.0}, {"n": 70_001}, "halo"),
     (datasets.seed_spreader, {"n": 500, "d": 1}, {"n": 70_001}, "truth"),
     (datasets.seed_spreader, {"n": 500, "noise": 0.1}, {"n": 70_001}, "truth"),
     (datasets.seed_spreader, {"n": 500, "d": 5, "density": "varying"}, {"n": 70_001}, "truth"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import io
-import logging
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -29,7 +29,6 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DASKCLUST_DATA", raising=False)
     monkeypatch.delenv("DASKCLUST_OFFLINE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    logging.getLogger("pooch").setLevel(logging.WARNING)
 
 
 @pytest.fixture
@@ -80,12 +79,33 @@ def test_from_a_folder(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> No
         datasets.fetch(KEY)
 
 
-def test_from_a_server_once(served: Path, cached: Path) -> None:
+def test_from_a_server_once(served: Path, cached: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert datasets.fetch("moons_1000.csv") == cached
+    assert capfd.readouterr() == ("", ""), "pooch's lines are no part of a notebook"
     assert cached.read_bytes() == CONTENT
     served.unlink()
     assert datasets.fetch(KEY) == cached
     assert datasets.fetch(KEY, offline=True) == cached
+
+
+def test_nothing_is_said_of_bars_in_a_notebook(tmp_path: Path) -> None:
+    """Where ipywidgets are missing, tqdm, which pooch imports, warns in a kernel of Jupyter."""
+    code = """
+import sys, types
+kernel = types.SimpleNamespace(config={"IPKernelApp": {}})  # by which versions of tqdm know one
+ipython = types.SimpleNamespace(get_ipython=lambda: kernel)
+sys.modules |= {"ipykernel.zmqshell": ipython, "IPython": ipython, "ipywidgets": None}
+from daskclust import datasets
+if sys.argv[1:]:
+    import pooch
+try:
+    datasets.fetch("moons_1000.csv", offline=True)
+except FileNotFoundError:
+    print("done")
+"""
+    for argument, warned in ((["plainly"], True), ([], False)):
+        done = subprocess.run([sys.executable, "-c", code, *argument], capture_output=True, text=True, check=True)
+        assert (done.stdout, "IProgress not found" in done.stderr) == ("done\n", warned), done.stderr
 
 
 def test_damaged_in_the_cache(served: Path, cached: Path) -> None:

@@ -122,6 +122,25 @@ def test_filaments() -> None:
     xr.testing.assert_identical(datasets.cosmology_box(1000, rng=0), datasets.cosmology_box(1000, filaments=0.6, rng=0))
 
 
+def test_a_web_moves_halos_as_wholes_and_empties_voids() -> None:
+    smooth, web = (datasets.cosmology_box(100_000, filaments=0.0, web=web, shuffle=False, rng=0) for web in (0.0, 0.03))
+    side, halo = web.attrs["boxsize"], web["halo"].values
+    np.testing.assert_array_equal(smooth["halo"], halo)
+    assert smooth["vx"].equals(web["vx"])
+    moved = np.stack([(web[axis] - smooth[axis]).values for axis in "xyz"]).astype(float)
+    moved -= side * np.rint(moved / side)
+    assert np.abs(moved).max() < 5 * 0.03 * side
+    background = moved[:, halo < 0]
+    np.testing.assert_allclose(np.sqrt((background**2).mean(axis=1)), 0.03 * side, rtol=0.2)
+    first = np.flatnonzero(np.diff(halo, prepend=-2) > 0)
+    np.testing.assert_allclose(moved[:, halo >= 0], moved[:, first[halo[halo >= 0]]], atol=1e-5 * side)
+    empty = []
+    for ds in (smooth, web):
+        cell = np.floor(np.stack([ds[axis] for axis in "xyz"]) / side * 16).astype(int)
+        empty.append((np.bincount(cell[0] * 256 + cell[1] * 16 + cell[2], minlength=4096) < 5).mean())
+    assert 3 * empty[0] < empty[1]
+
+
 # The seed spreader
 
 

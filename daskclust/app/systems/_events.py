@@ -6,16 +6,13 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
 from daskclust.accessor import ClustAccessor
 from daskclust.app.parameters import Parameter
 from daskclust.app.systems._base import ExplorerSystem, Values, is_timepix
-from daskclust.core.data.quote import argument
 from daskclust.core.merge.labels import NOISE
-
-_MOST_PIXELS = 1 << 26  # that are counted one by one
+from daskclust.properties._noisy import hits_of_pixels
 
 
 class Events(ExplorerSystem):
@@ -38,8 +35,7 @@ class Events(ExplorerSystem):
 
     def __init__(self, ds: xr.Dataset) -> None:
         super().__init__(ds)
-        self._pixel = [name for name in ("chip", "x", "y") if name in ds.variables]
-        self._hits = _pixel_hits([ds[name].values.astype(np.int64) for name in self._pixel])
+        self._hits = hits_of_pixels(ds)
         most = float(self._hits.max(initial=1))
         words = "pixels with more are hidden"
         self.parameters = (*Events.parameters, Parameter("max_pixel_hits", "log", most, 1.0, most, doc=words))
@@ -67,15 +63,4 @@ class Events(ExplorerSystem):
     def hiding_lines(self, values: Values) -> list[str]:
         if values["max_pixel_hits"] >= self._hits.max(initial=1):
             return []
-        of_pixel = f'ds[{self._pixel}].to_dataframe().groupby({self._pixel})["x"].transform("size").values'
-        few = f"hits <= {values['max_pixel_hits']!r}"
-        return [f"hits = {of_pixel}", f"ds = ds.isel({argument(self.ds['toa'].dims[0], few)})"]
-
-
-def _pixel_hits(places: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int32]:
-    """Return the number of hits of the pixel of each hit, of chips, columns and rows of pixels."""
-    shape = [int(each.max(initial=0)) + 1 for each in places]
-    number = np.ravel_multi_index(tuple(places), shape)
-    if math.prod(shape) > _MOST_PIXELS:
-        number = np.unique(number, return_inverse=True)[1]
-    return np.bincount(number).astype(np.int32)[number]
+        return [f"ds = properties.mask_noisy_pixels(ds, {math.floor(values['max_pixel_hits'])})"]
