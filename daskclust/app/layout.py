@@ -97,7 +97,8 @@ class Explorer(Live):
     def _update_address(self) -> None:
         """Write the present view to the page's address."""
         state, seen = self.state, self.state.present.request
-        known = {"system": seen.system.name, **seen.values, "x": self._axes[0], "y": self._axes[1]}
+        values = {each.name: each.written(seen.values[each.name]) for each in seen.system.parameters}
+        known = {"system": seen.system.name, **values, "x": self._axes[0], "y": self._axes[1]}
         if state.slices is not None:
             known["slice"] = "all" if self._slice is None else state.slices.key(self._slice)
         if self._chosen_look is not None:
@@ -146,6 +147,7 @@ class Explorer(Live):
             view.prepare(scene, setting)()
             self._shown[view] = self._key(view, scene, setting)
         self.board.replace(self.views)
+        self._show_warning()
         self._write_header(kind="now rest")
 
     def _choices(self, axes: tuple[str, str]) -> list[Any]:

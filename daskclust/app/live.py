@@ -233,6 +233,11 @@ class Live(Viewer):
         self.note.param.update(object=in_html(str(error) or type(error).__name__), visible=True)
         self._system = self.chooser.value = self.state.system.name
 
+    def _show_warning(self) -> None:
+        """Show the estimator's warning of the present result, if there is one."""
+        warning = self.state.present.warning
+        self.note.param.update(object=in_html(warning), visible=bool(warning))
+
     def _clear_error(self) -> None:
         """Hide the error of earlier values."""
         self._has_failed = self._is_refused = self.note.visible = False
@@ -347,7 +352,7 @@ class Live(Viewer):
 
     def _finish(self) -> None:
         if not self._has_failed and not self._is_refused:
-            self.note.visible = False
+            self._show_warning()
         if self._began is not None:
             self._write_header("working …")
             self._schedule_tick()
@@ -382,6 +387,8 @@ def _beside() -> ThreadPoolExecutor:
 
 
 def _number(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

@@ -7,6 +7,7 @@ present one. `State.update` does all of it at once.
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,9 +35,10 @@ class Request:
     def outcome(self) -> Outcome:
         """Compute it; nothing of the state is changed."""
         expected, clock = self.system.seconds(self.values).seconds, Clock()
-        outcome = Outcome(self, self.system.run(self.values), self.system.ground(self.values))
+        with warnings.catch_warnings(record=True, action="always", category=UserWarning) as caught:
+            result, ground = self.system.run(self.values), self.system.ground(self.values)
         self.system.learn(expected, clock.seconds)
-        return outcome
+        return Outcome(self, result, ground, "; ".join(str(each.message) for each in caught))
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +48,7 @@ class Outcome:
     request: Request
     result: xr.Dataset
     ground: Ground | None = None
+    warning: str = ""  # of the estimator, about the data
 
     @cached_property
     def label(self) -> npt.NDArray[np.int64]:

@@ -99,6 +99,8 @@ def explore(
     """
     from daskclust.app import serve
     from daskclust.app.opening import open_file
+    from daskclust.app.systems import not_clustered
+    from daskclust.core.data.inputs import NOT_CLUSTERED
     from daskclust.io.cytometry.rows import prepared_in_words
 
     with progress(f"reading {path.name}", quiet=quiet):
@@ -125,7 +127,8 @@ def explore(
     way = "/" if secret is None else f"/?token={secret}"
     url = f"http://{'localhost' if is_here else address}:{server.port}{way}"
     console.print(f"exploring {path.name} at {url} (Ctrl-C ends it)", highlight=False, soft_wrap=True)
-    if told := prepared_in_words(ds.attrs):
+    left_out = not_clustered(ds)
+    if told := prepared_in_words({**ds.attrs, NOT_CLUSTERED: left_out} if left_out else ds.attrs):
         console.print(f"channels: {told}", highlight=False, soft_wrap=True)
     if not is_here:
         errors.print("note: whoever has this address may explore, too", highlight=False)

@@ -45,10 +45,8 @@ class Address:
             state.choose(system)
         for each in state.system.parameters:
             if each.name in self.known:
-                text = self.known[each.name]
-                choice = next((choice for choice in each.choices if str(choice) == text), text)
                 try:
-                    state.set(**{each.name: choice})
+                    state.set(**{each.name: each.read(self.known[each.name])})
                 except ValueError as error:
                     self.faults.append(str(error))
         now, before = state.request(), state.outcome
