@@ -139,7 +139,8 @@ class State:
         self._values: dict[str, dict[str, Any]] = {}
         self.chosen = Chosen()
         self.outcome: Outcome | None = None
-        self.choose(system_for(self.ds, system), **parameters)
+        chosen = system_for(self.ds, system)
+        self.choose(chosen, **chosen.given(parameters))
 
     # -------------------------------------------------------------------------------------------------------- requests
     def choose(self, system: str | ExplorerSystem, **parameters: Any) -> None:

@@ -6,6 +6,7 @@ import importlib.util
 import secrets
 import shlex
 import time
+from dataclasses import make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -21,6 +22,7 @@ from daskclust.cli._options import (
     Naming,
     Quiet,
     box_of,
+    clustering,
     file_argument,
     names,
     reading,
@@ -36,10 +38,30 @@ _COLUMNS = {"cluster": "d", "layer": "d", "size": "d", "energy": ".2f", "mass": 
 _COLUMNS |= {"x": ".1f", "y": ".1f", "z": ".1f", "rms": ".2f"}
 
 System = Literal["clue", "events", "fof", "dbscan", "hca"]
+_GIVEN: dict[str, dict[str, Any]] = {
+    "clue": {"dc": float, "rhoc": float, "delta_c": float, "delta_o": float, "kernel": str},
+    "events": {"dt_max": float, "min_hits": int, "variant": str, "connectivity": int, "max_pixel_hits": float},
+    "dbscan": {"eps": float, "min_samples": int},
+    "fof": {"b": float, "linking_length": float, "min_members": int},
+    "hca": {"threshold": float, "rule": str, "distance": str, "n_clusters": int, "height": float, "min_size": int},
+}
+Given: Any = make_dataclass(
+    "Given",
+    [
+        (name, Annotated[kind | None, clustering(f"Of {system}, to begin with.", default="by the data")], None)
+        for system, kinds in _GIVEN.items()
+        for name, kind in kinds.items()
+    ],
+    frozen=True,
+    kw_only=True,
+)
+"""Parameters with which the explorer begins, named as estimators and methods of ``ds.clust`` name them."""
 
 EXPLORE = """
   # a file of your own, with units
   daskclust explore my.csv --system clue --columns px=x,py=y,E=energy --units x=mm,y=mm
+  # with parameters to begin with
+  daskclust explore hits.parquet --system clue --dc 1.5 --rhoc 0.2
   # on another machine, behind ssh -L 5006:localhost:5006 of this one; the port of this one may be another
   daskclust explore run.tpx3 --port 5006 --no-browser
   # behind jupyter-server-proxy of a hub
@@ -82,6 +104,7 @@ def explore(
     system: Annotated[System | None, reading("What clusters the points.", default="what suits the file")] = None,
     coordinates: Axes = None,
     boxsize: Box = None,
+    given: Given,
     file: Naming,
     cells: Cells,
     port: Annotated[int, running("Port of the page; 0: a free one.", min=0, max=65535)] = 0,
@@ -121,6 +144,7 @@ def explore(
             token=secret,
             show=False,
             start=False,
+            **{name: value for name, value in vars(given).items() if value is not None},
         )
     from daskclust.app.page.access import run
 

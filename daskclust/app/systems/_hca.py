@@ -76,8 +76,10 @@ class Hca(ExplorerSystem):
         n = len(self._columns[self._names[0]])
         sources = [*(["given"] if "apriori" in ds.variables else []), "none", "kmeans"]
         source = "kmeans" if sources[0] == "none" and n > _MOST_AT_ONCE else sources[0]
-        how = (
-            Parameter("threshold", "log", 0.02 if n > 200 else 0.5, 0.001, 1.0, doc="size of full shapes, as share"),
+        how: tuple[Parameter, ...] = (
+            Parameter(
+                "threshold", "log", 0.02 if n > 200 else 0.5, 0.001, 1.0, doc="size of full shapes, share or cells"
+            ),
             Parameter("rule", "choice", "thesis", choices=_RULES, doc="distances below the threshold"),
             Parameter("distance", "choice", "centroid", choices=("centroid", "full"), doc="from cluster to cluster"),
             Parameter("apriori", "choice", source, choices=tuple(sources), doc="clusters to begin with"),
@@ -163,7 +165,7 @@ class Hca(ExplorerSystem):
         return {name: value, "n_clusters": max(1, int(fit.labels(**_cut(values)).max()) + 1)}
 
     def lines(self, values: Values, name: str = "result") -> list[str]:
-        how = {each: values[each] for each in _HOW} | {"apriori": _APRIORI[values["apriori"]]}
+        how = _how(values) | {"apriori": _APRIORI[values["apriori"]]}
         (line,) = super().lines(how | _cut(values), name)
         left_out = self._left_out(values)
         if set(left_out) != set(self.ds.attrs.get(NOT_CLUSTERED, ())):
@@ -200,8 +202,7 @@ class Hca(ExplorerSystem):
             X: Any = data if self._has_X else np.ascontiguousarray(self._columns[self._names].to_array().values.T)
             apriori: Any = _APRIORI[values["apriori"]]
             apriori = self.ds["apriori"].values if apriori == "apriori" else apriori
-            how = {name: values[name] for name in _HOW if name != "apriori"}
-            fit = MahalanobisHCA(**how).fit(X, apriori=apriori)
+            fit = MahalanobisHCA(**_how(values)).fit(X, apriori=apriori)
             self._kept = (key, fit)
             self._hierarchy = Hierarchy(fit.linkage_)
         return self._kept[1]
@@ -216,6 +217,13 @@ def not_clustered(ds: xr.Dataset) -> list[str]:
     names = [(str(name),) for name in ds["channel"].values]
     found: list[str] = aside(range(len(names)), names).get(NOT_CLUSTERED, [])
     return found
+
+
+def _how(values: Values) -> dict[str, Any]:
+    """Return the parameters of the estimator; a threshold above 1 is a number of cells."""
+    threshold = values["threshold"]
+    whole = {"threshold": round(threshold)} if threshold > 1 else {}
+    return {name: values[name] for name in _HOW if name != "apriori"} | whole
 
 
 def _cut(values: Values) -> dict[str, Any]:
