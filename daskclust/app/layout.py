@@ -7,10 +7,10 @@ from typing import Any
 
 import panel as pn
 
+from daskclust.app.design import forget_sheets, styled
 from daskclust.app.live import Live
 from daskclust.app.look import DARK, LIGHT, LOOKS, Look
 from daskclust.app.page.address import Address, written
-from daskclust.app.page.design import forget_sheets, styled
 from daskclust.app.selection import ChosenBox, Lasso, Range, Selection
 from daskclust.app.state import State
 from daskclust.app.systems import SYSTEMS, Decision, Hierarchy

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import panel as pn
 
-from daskclust.app.page.design import styled
+from daskclust.app.design import styled
 from daskclust.app.parameters import STEPS, Parameter
 from daskclust.app.selection import Range
 from daskclust.app.slices import Slices
