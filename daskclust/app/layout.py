@@ -80,11 +80,8 @@ class Explorer(Live):
         address, state = self._address, self.state
         self._system, axes = state.system.name, state.system.axes
         names = [name for name in state.present.columns if name not in _NO_AXES]
-        if state.slices is not None and (key := address.known.get("slice")):
-            try:
-                self._slice = None if key == "all" else state.slices.of_key(key)
-            except ValueError as error:
-                address.faults.append(str(error))
+        self._slice = address.part("slice", state.slices, self._slice)
+        self._chip = address.part("chip", state.chips, self._chip)
         self._build((address.take("x", names) or axes[0], address.take("y", names) or axes[1]))
         self.board.arrange(address.arrangement())
         self._update_address()
@@ -99,8 +96,9 @@ class Explorer(Live):
         state, seen = self.state, self.state.present.request
         values = {each.name: each.written(seen.values[each.name]) for each in seen.system.parameters}
         known = {"system": seen.system.name, **values, "x": self._axes[0], "y": self._axes[1]}
-        if state.slices is not None:
-            known["slice"] = "all" if self._slice is None else state.slices.key(self._slice)
+        for name, slices, part in (("slice", state.slices, self._slice), ("chip", state.chips, self._chip)):
+            if slices is not None:
+                known[name] = "all" if part is None else slices.key(part)
         if self._chosen_look is not None:
             known["look"] = self._chosen_look.name
         self._address.keep(known | written(self.board.arrangement))
@@ -166,6 +164,11 @@ class Explorer(Live):
         if state.slices is not None:
             self.player = Player(state.slices, self._slice, self.show_slice)
             widgets.append(self.player.panel)
+        if chips := state.chips:
+            options: dict[str, Any] = {"all chips": None}
+            options |= {chips.words(part): part for part in (chips.at(k, 1.0) for k in range(chips.count(1.0)))}
+            self.chip_chooser = _choice("chip", self.show_chip, options=options, value=self._chip, **BESIDE)
+            widgets.append(self.chip_chooser)
         return widgets
 
     # ----------------------------------------------------------------------------------------------------------- looks
@@ -235,6 +238,16 @@ class Explorer(Live):
         self._follow_slice()
         self._request_update()
 
+    def show_chip(self, part: Range | None) -> None:
+        """Show one chip, or all of them."""
+        self._chip = part
+        self._request_update()
+
+    def _go_to_chip(self, number: float) -> None:
+        chips = self.state.chips
+        if chips is not None:
+            self.chip_chooser.value = chips.at(chips.position(number, 1.0), 1.0)
+
     def _follow_slice(self) -> None:
         for view in self._pictures:
             if isinstance(view, Picture):
@@ -251,8 +264,10 @@ class Explorer(Live):
             return
         outcome = self.state.present
         mask = selection.mask(outcome.columns)
-        if self._slice is not None and not (mask & self._slice.mask(outcome.columns)).any():
-            self.player.go_to(float(outcome.columns[self._slice.name][mask].min()))
+        for part in self.within:
+            if not (mask & part.mask(outcome.columns)).any():
+                first = float(outcome.columns[part.name][mask].min())
+                self._go_to_chip(first) if part is self._chip else self.player.go_to(first)
         for view in self._pictures:
             if isinstance(view, Picture):
                 view.zoom(outcome, mask)

@@ -66,6 +66,7 @@ class Live(Viewer):
         self.state = state
         self._system = state.system.name
         self._slice = None if state.slices is None else state.slices.first  # the one that is shown
+        self._chip = None if state.chips is None else state.chips.first
         self._clock, self._took = Clock(), ""
         self.views: list[View] = []
         self._pictures: list[View] = []
@@ -143,8 +144,8 @@ class Live(Viewer):
 
     @property
     def within(self) -> tuple[Range, ...]:
-        """The slice that is shown; nothing where all are."""
-        return () if self._slice is None else (self._slice,)
+        """The slice and the chip that are shown, none where all are."""
+        return tuple(each for each in (self._slice, self._chip) if each is not None)
 
     def _steps(
         self,

@@ -19,8 +19,8 @@ import xarray as xr
 
 from daskclust.app.opening import part_of
 from daskclust.app.parameters import complete
-from daskclust.app.selection import Mask, Selection
-from daskclust.app.slices import slices_of
+from daskclust.app.selection import Mask, Range, Selection
+from daskclust.app.slices import chips_of, slices_of
 from daskclust.app.systems import ExplorerSystem, Ground, names_for, point_columns, system_for
 from daskclust.core.device.machine_code.compiling import Clock
 
@@ -133,7 +133,7 @@ class State:
         if not max(self.ds.sizes.values(), default=0):
             raise ValueError("the data set has no points; there is nothing to explore")
         self.source = source if self.part is None else (*source, *self.part.lines)
-        self.slices = slices_of(self.ds)
+        self.slices, self.chips = slices_of(self.ds), chips_of(self.ds)
         self.names = names_for(self.ds)
         self._systems: dict[str, ExplorerSystem] = {}
         self._values: dict[str, dict[str, Any]] = {}
@@ -203,6 +203,11 @@ class State:
         other.system, other.outcome = other._systems[self.system.name], outcome
         object.__setattr__(outcome, "request", Request(other.system, outcome.request.values))
         return other
+
+    def words_of(self, part: Range) -> str:
+        """Return what a slice or a chip is called."""
+        slices = next(each for each in (self.slices, self.chips) if each is not None and each.column == part.name)
+        return slices.words(part)
 
     # ------------------------------------------------------------------------------------------------------- selection
     def select(self, selection: Selection | None) -> None:

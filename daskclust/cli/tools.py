@@ -105,6 +105,10 @@ def explore(
     coordinates: Axes = None,
     boxsize: Box = None,
     given: Given,
+    layout: Annotated[
+        Literal["chips", "quad"] | None, reading("Of several chips: apart, or one detector.", default="the file's")
+    ] = None,
+    gap: Annotated[int | None, reading("Pixels between the chips of a quad.", default="0", min=0)] = None,
     file: Naming,
     cells: Cells,
     port: Annotated[int, running("Port of the page; 0: a free one.", min=0, max=65535)] = 0,
@@ -126,8 +130,10 @@ def explore(
     from daskclust.core.data.inputs import NOT_CLUSTERED
     from daskclust.io.cytometry.rows import prepared_in_words
 
+    pixels = {name: value for name, value in (("layout", layout), ("gap", gap)) if value is not None}
     with progress(f"reading {path.name}", quiet=quiet):
-        ds, *lines = open_file(path, system, **file.naming(), coordinates=names(coordinates), cells=cells.reading)
+        how = {**file.naming(), "coordinates": names(coordinates), "cells": cells.reading, "pixels": pixels}
+        ds, *lines = open_file(path, system, **how)
         if (box := box_of(boxsize)) is not ...:
             ds = ds.assign_attrs(boxsize=box)
             lines.append(f"ds = ds.assign_attrs(boxsize={box!r})")

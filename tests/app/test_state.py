@@ -264,7 +264,7 @@ def test_layers_need_not_follow_each_other() -> None:
     part = layers.at(2, 1.0)
     assert layers.words(part) == "layer 40"
     assert layers.of_key(layers.key(part)) == part
-    with pytest.raises(ValueError, match="slice must be a layer, got '4'"):
+    with pytest.raises(ValueError, match="there is no layer '4'"):
         layers.of_key("4")
 
 

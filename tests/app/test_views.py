@@ -30,7 +30,7 @@ from daskclust.app.views.table import TableView
 from daskclust.core import hierarchy as tree
 from daskclust.core.device.machine_code import compiling
 from daskclust.core.merge.labels import same_partition
-from daskclust.io import write_cells
+from daskclust.io import write_cells, write_hits
 from daskclust.plot._look import COLORS
 
 MANY = {"clue": lambda: datasets.calorimeter(3, 4000, rng=0)}
@@ -404,3 +404,34 @@ def test_a_warning_of_the_estimator_is_shown_beside_the_sliders() -> None:
     assert "the spread of channel 'CD1'" in told(explorer)
     explorer.controls["channels"].slider.value = ["CD2", "CD3"]
     assert not told(explorer)
+
+
+# ---------------------------------------------------------------------------------------------------------------- chips
+@pytest.mark.parametrize("layout", ["chips", "quad"])
+def test_chips_are_looked_at_one_by_one(layout: Any, tmp_path: Path) -> None:
+    """At first one of those that are apart, and all of a quad; what is chosen is of the chip that is shown."""
+    write_hits(datasets.timepix(4_000, layout=layout, chips=4, rng=0), tmp_path / "hits.parquet")
+    ds = open_file(tmp_path / "hits.parquet", pixels={"layout": layout})[0]
+    explorer = daskclust.app.explore(ds)
+    state, chooser, chip = explorer.state, explorer.chip_chooser, ds["chip"].values
+    explorer.show_slice(None)
+    assert list(chooser.options) == ["all chips", "chip 0", "chip 1", "chip 2", "chip 3"]
+    assert len(glyphs(explorer, Picture)[1]["x"]) == (len(chip) if layout == "quad" else (chip == 0).sum())
+    chooser.value = chooser.options["chip 2"]
+    assert len(glyphs(explorer, Picture)[1]["x"]) == (chip == 2).sum()
+    assert "chip 2: " in view(explorer, Picture).caption.object
+    explorer.choose_drawn(ChosenBox(("x", "y"), (0.0, 1e9), (0.0, 1e9)))
+    np.testing.assert_array_equal(state.mask, chip == 2)
+    np.testing.assert_array_equal(made(state)["inside"], state.mask)
+    # a row goes to the chip in which its cluster is
+    table = view(explorer, TableView).panel
+    explorer.choose(None)
+    number = int(state.present.label[chip == 3].max())
+    table.selection = [table.value.index.get_loc(number)]
+    assert chooser.value == Range("chip", 3, 3)
+    chooser.value = None
+    assert len(glyphs(explorer, Picture)[1]["x"]) < len(chip)  # it is zoomed to
+
+
+def test_one_chip_has_no_chooser() -> None:
+    assert not hasattr(daskclust.app.explore(DATA["events"]()), "chip_chooser")
