@@ -7,10 +7,10 @@ from typing import Any
 
 import panel as pn
 
+from daskclust.app.design import forget_sheets, styled
 from daskclust.app.live import Live
 from daskclust.app.look import DARK, LIGHT, LOOKS, Look
 from daskclust.app.page.address import Address, written
-from daskclust.app.page.design import forget_sheets, styled
 from daskclust.app.selection import ChosenBox, Lasso, Range, Selection
 from daskclust.app.state import State
 from daskclust.app.systems import SYSTEMS, Decision, Hierarchy
@@ -80,11 +80,8 @@ class Explorer(Live):
         address, state = self._address, self.state
         self._system, axes = state.system.name, state.system.axes
         names = [name for name in state.present.columns if name not in _NO_AXES]
-        if state.slices is not None and (key := address.known.get("slice")):
-            try:
-                self._slice = None if key == "all" else state.slices.of_key(key)
-            except ValueError as error:
-                address.faults.append(str(error))
+        self._slice = address.part("slice", state.slices, self._slice)
+        self._chip = address.part("chip", state.chips, self._chip)
         self._build((address.take("x", names) or axes[0], address.take("y", names) or axes[1]))
         self.board.arrange(address.arrangement())
         self._update_address()
@@ -97,9 +94,11 @@ class Explorer(Live):
     def _update_address(self) -> None:
         """Write the present view to the page's address."""
         state, seen = self.state, self.state.present.request
-        known = {"system": seen.system.name, **seen.values, "x": self._axes[0], "y": self._axes[1]}
-        if state.slices is not None:
-            known["slice"] = "all" if self._slice is None else state.slices.key(self._slice)
+        values = {each.name: each.written(seen.values[each.name]) for each in seen.system.parameters}
+        known = {"system": seen.system.name, **values, "x": self._axes[0], "y": self._axes[1]}
+        for name, slices, part in (("slice", state.slices, self._slice), ("chip", state.chips, self._chip)):
+            if slices is not None:
+                known[name] = "all" if part is None else slices.key(part)
         if self._chosen_look is not None:
             known["look"] = self._chosen_look.name
         self._address.keep(known | written(self.board.arrangement))
@@ -146,6 +145,7 @@ class Explorer(Live):
             view.prepare(scene, setting)()
             self._shown[view] = self._key(view, scene, setting)
         self.board.replace(self.views)
+        self._show_warning()
         self._write_header(kind="now rest")
 
     def _choices(self, axes: tuple[str, str]) -> list[Any]:
@@ -164,6 +164,11 @@ class Explorer(Live):
         if state.slices is not None:
             self.player = Player(state.slices, self._slice, self.show_slice)
             widgets.append(self.player.panel)
+        if chips := state.chips:
+            options: dict[str, Any] = {"all chips": None}
+            options |= {chips.words(part): part for part in (chips.at(k, 1.0) for k in range(chips.count(1.0)))}
+            self.chip_chooser = _choice("chip", self.show_chip, options=options, value=self._chip, **BESIDE)
+            widgets.append(self.chip_chooser)
         return widgets
 
     # ----------------------------------------------------------------------------------------------------------- looks
@@ -233,6 +238,16 @@ class Explorer(Live):
         self._follow_slice()
         self._request_update()
 
+    def show_chip(self, part: Range | None) -> None:
+        """Show one chip, or all of them."""
+        self._chip = part
+        self._request_update()
+
+    def _go_to_chip(self, number: float) -> None:
+        chips = self.state.chips
+        if chips is not None:
+            self.chip_chooser.value = chips.at(chips.position(number, 1.0), 1.0)
+
     def _follow_slice(self) -> None:
         for view in self._pictures:
             if isinstance(view, Picture):
@@ -249,8 +264,10 @@ class Explorer(Live):
             return
         outcome = self.state.present
         mask = selection.mask(outcome.columns)
-        if self._slice is not None and not (mask & self._slice.mask(outcome.columns)).any():
-            self.player.go_to(float(outcome.columns[self._slice.name][mask].min()))
+        for part in self.within:
+            if not (mask & part.mask(outcome.columns)).any():
+                first = float(outcome.columns[part.name][mask].min())
+                self._go_to_chip(first) if part is self._chip else self.player.go_to(first)
         for view in self._pictures:
             if isinstance(view, Picture):
                 view.zoom(outcome, mask)

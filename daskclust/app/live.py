@@ -66,6 +66,7 @@ class Live(Viewer):
         self.state = state
         self._system = state.system.name
         self._slice = None if state.slices is None else state.slices.first  # the one that is shown
+        self._chip = None if state.chips is None else state.chips.first
         self._clock, self._took = Clock(), ""
         self.views: list[View] = []
         self._pictures: list[View] = []
@@ -143,8 +144,8 @@ class Live(Viewer):
 
     @property
     def within(self) -> tuple[Range, ...]:
-        """The slice that is shown; nothing where all are."""
-        return () if self._slice is None else (self._slice,)
+        """The slice and the chip that are shown, none where all are."""
+        return tuple(each for each in (self._slice, self._chip) if each is not None)
 
     def _steps(
         self,
@@ -232,6 +233,11 @@ class Live(Viewer):
         self._has_failed = True
         self.note.param.update(object=in_html(str(error) or type(error).__name__), visible=True)
         self._system = self.chooser.value = self.state.system.name
+
+    def _show_warning(self) -> None:
+        """Show the estimator's warning of the present result, if there is one."""
+        warning = self.state.present.warning
+        self.note.param.update(object=in_html(warning), visible=bool(warning))
 
     def _clear_error(self) -> None:
         """Hide the error of earlier values."""
@@ -347,7 +353,7 @@ class Live(Viewer):
 
     def _finish(self) -> None:
         if not self._has_failed and not self._is_refused:
-            self.note.visible = False
+            self._show_warning()
         if self._began is not None:
             self._write_header("working …")
             self._schedule_tick()
@@ -382,6 +388,8 @@ def _beside() -> ThreadPoolExecutor:
 
 
 def _number(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

@@ -50,21 +50,24 @@ def open_file(
     units: Mapping[str, str] | None = None,
     coordinates: Sequence[str] | None = None,
     cells: Mapping[str, Any] = MappingProxyType({}),
+    pixels: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[xr.Dataset, *tuple[str, ...]]:
     """Return the points of a file, and the lines that read them; `coordinates` become ``x``, ``y``, ``z``.
 
-    `cells` are options of readers of cells. Points are in memory, unless they may be larger than that.
+    `cells` and `pixels` are options of readers of cells and of pixel hits. Points are in memory, unless they may be
+    larger than that.
     """
     if not path.is_dir():
         check_file(str(path))
     chosen = {name: value for name, value in (("columns", columns), ("units", units)) if value is not None}
     name, options = _reader(path, "hca" if cells else system, chosen)
-    for given, readers in ((chosen, ("read_hits", "open_particles")), (cells, _OF_CELLS)):
+    of_pixels = ("open_tpx3",) if "gap" in pixels else ("open_tpx3", "read_hits")
+    for given, readers in ((chosen, ("read_hits", "open_particles")), (cells, _OF_CELLS), (pixels, of_pixels)):
         if given and name not in readers:
             raise ValueError(
                 f"{' and '.join(given)} cannot be chosen of {path.name}, a file for daskclust.io.{name}; leave them out"
             )
-    options |= cells
+    options |= {**cells, **pixels}
     if name in _CHUNKED and path.suffix.lower() not in _AT_ONCE and is_large(_bytes(path)):
         options = {**options, "chunks": "auto"}
     ds, line = _opened(path, system, name, options, is_bare=system is None and not chosen)

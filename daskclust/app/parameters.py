@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
+from urllib.parse import quote, unquote
 
-Scale = Literal["linear", "log", "whole", "choice"]
+Scale = Literal["linear", "log", "whole", "choice", "several"]
 
 STEPS = 200  # of a slider
 
@@ -17,7 +18,7 @@ class Parameter:
     """One parameter of a system, named as the function that clusters has it."""
 
     name: str
-    scale: Scale  # numbers evenly or in the logarithm, whole numbers, or one of `choices`
+    scale: Scale  # numbers evenly or in the logarithm, whole numbers, one of `choices`, or several of them
     default: Any
     low: float = 0.0
     high: float = 0.0
@@ -32,6 +33,8 @@ class Parameter:
             if value not in self.choices:
                 raise ValueError(f"{self.name} must be one of {', '.join(map(repr, self.choices))}, got {value!r}")
             return value
+        if self.scale == "several":
+            return self._several(value)
         try:
             number = float(value)
         except (TypeError, ValueError):
@@ -39,6 +42,24 @@ class Parameter:
         if not math.isfinite(number):
             raise ValueError(f"{self.name} must be finite, got {value!r}")
         return round(number) if self.scale == "whole" else number
+
+    def _several(self, value: Any) -> tuple[Any, ...]:
+        names = [value] if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
+        if unknown := [name for name in names if name not in self.choices]:
+            raise ValueError(f"{self.name} must be among {', '.join(self.choices)}, got {unknown[0]!r}")
+        if not names:
+            raise ValueError(f"{self.name} must be one or more of {', '.join(self.choices)}, got none")
+        return tuple(each for each in self.choices if each in names)
+
+    def written(self, value: Any) -> str:
+        """Return a value as text, for an address."""
+        return ",".join(quote(str(each)) for each in value) if self.scale == "several" else str(value)
+
+    def read(self, text: str) -> Any:
+        """Return the value of a text; what is not understood stays text, which `checked` refuses."""
+        if self.scale == "several":
+            return [unquote(each) for each in text.split(",") if each]
+        return next((choice for choice in self.choices if str(choice) == text), text)
 
     def digit(self, value: float) -> float:
         """Return the power of ten of the last digit that a step of the slider changes at a value."""

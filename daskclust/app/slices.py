@@ -19,14 +19,14 @@ _UNITS = {"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0}
 
 
 class Layers:
-    """The layers of a calorimeter."""
+    """The layers of a calorimeter, or the chips of a detector."""
 
-    name = column = "layer"
-    lengths: Mapping[str, float] = {"one layer": 1.0}
     first: Range | None = None
 
-    def __init__(self, layer: npt.NDArray[Any]) -> None:
-        self._numbers = np.unique(layer)
+    def __init__(self, numbers: npt.NDArray[Any], column: str = "layer") -> None:
+        self._numbers = np.unique(numbers)
+        self.name = self.column = column
+        self.lengths: Mapping[str, float] = {f"one {column}": 1.0}
 
     def count(self, length: float) -> int:
         """Return the number of slices."""
@@ -47,16 +47,16 @@ class Layers:
 
     def words(self, part: Range) -> str:
         """Return what a slice is called."""
-        return f"layer {part.low}"
+        return f"{self.column} {part.low}"
 
     def key(self, part: Range) -> str:
-        """Return the value of ``slice`` in the page's address."""
+        """Return the value in the page's address."""
         return str(part.low)
 
     def of_key(self, key: str) -> Range:
         """Return the slice that has a key."""
         if key not in map(str, self._numbers):
-            raise ValueError(f"slice must be a layer, got {key!r}")
+            raise ValueError(f"there is no {self.column} {key!r}")
         return Range(self.column, int(key), int(key))
 
 
@@ -119,6 +119,17 @@ class TimeWindows:
 
 
 Slices = Layers | TimeWindows
+
+
+def chips_of(ds: xr.Dataset) -> Layers | None:
+    """Return the chips of pixel hits, where there are several; those that are apart are looked at one by one."""
+    if not is_timepix(ds) or "chip" not in ds.variables or ds["chip"].dims != ds["toa"].dims:
+        return None
+    chips = Layers(ds["chip"].values, "chip")
+    if chips.count(1.0) < 2:
+        return None
+    chips.first = None if ds.attrs.get("layout") == "quad" else chips.at(0, 1.0)
+    return chips
 
 
 def slices_of(ds: xr.Dataset) -> Slices | None:

@@ -7,6 +7,7 @@ present one. `State.update` does all of it at once.
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,8 +19,8 @@ import xarray as xr
 
 from daskclust.app.opening import part_of
 from daskclust.app.parameters import complete
-from daskclust.app.selection import Mask, Selection
-from daskclust.app.slices import slices_of
+from daskclust.app.selection import Mask, Range, Selection
+from daskclust.app.slices import chips_of, slices_of
 from daskclust.app.systems import ExplorerSystem, Ground, names_for, point_columns, system_for
 from daskclust.core.device.machine_code.compiling import Clock
 
@@ -34,9 +35,10 @@ class Request:
     def outcome(self) -> Outcome:
         """Compute it; nothing of the state is changed."""
         expected, clock = self.system.seconds(self.values).seconds, Clock()
-        outcome = Outcome(self, self.system.run(self.values), self.system.ground(self.values))
+        with warnings.catch_warnings(record=True, action="always", category=UserWarning) as caught:
+            result, ground = self.system.run(self.values), self.system.ground(self.values)
         self.system.learn(expected, clock.seconds)
-        return outcome
+        return Outcome(self, result, ground, "; ".join(str(each.message) for each in caught))
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +48,7 @@ class Outcome:
     request: Request
     result: xr.Dataset
     ground: Ground | None = None
+    warning: str = ""  # of the estimator, about the data
 
     @cached_property
     def label(self) -> npt.NDArray[np.int64]:
@@ -130,13 +133,14 @@ class State:
         if not max(self.ds.sizes.values(), default=0):
             raise ValueError("the data set has no points; there is nothing to explore")
         self.source = source if self.part is None else (*source, *self.part.lines)
-        self.slices = slices_of(self.ds)
+        self.slices, self.chips = slices_of(self.ds), chips_of(self.ds)
         self.names = names_for(self.ds)
         self._systems: dict[str, ExplorerSystem] = {}
         self._values: dict[str, dict[str, Any]] = {}
         self.chosen = Chosen()
         self.outcome: Outcome | None = None
-        self.choose(system_for(self.ds, system), **parameters)
+        chosen = system_for(self.ds, system)
+        self.choose(chosen, **chosen.given(parameters))
 
     # -------------------------------------------------------------------------------------------------------- requests
     def choose(self, system: str | ExplorerSystem, **parameters: Any) -> None:
@@ -199,6 +203,11 @@ class State:
         other.system, other.outcome = other._systems[self.system.name], outcome
         object.__setattr__(outcome, "request", Request(other.system, outcome.request.values))
         return other
+
+    def words_of(self, part: Range) -> str:
+        """Return what a slice or a chip is called."""
+        slices = next(each for each in (self.slices, self.chips) if each is not None and each.column == part.name)
+        return slices.words(part)
 
     # ------------------------------------------------------------------------------------------------------- selection
     def select(self, selection: Selection | None) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import panel as pn
 
-from daskclust.app.page.design import styled
+from daskclust.app.design import styled
 from daskclust.app.parameters import STEPS, Parameter
 from daskclust.app.selection import Range
 from daskclust.app.slices import Slices
@@ -70,6 +70,12 @@ class Control:
             self.slider: Any = pn.widgets.Select(label=parameter.name, **how)
             self.slider.param.watch(self._on_choice, "value")
             self.panel = pn.Column(self.slider, margin=0)
+        elif parameter.scale == "several":
+            how = {"options": list(parameter.choices), "value": list(known[parameter.name]), "inline": True}
+            self.slider = pn.widgets.CheckBoxGroup(label=parameter.name, width=240, margin=(0, 10), **how)
+            self.slider.param.watch(self._on_choice, "value")
+            ticks = pn.Column(self.slider, max_height=112, scroll="y-auto", margin=0)
+            self.panel = pn.Column(_words(parameter), ticks, margin=(3, 0, 0, 0))
         else:
             self._make_slider(parameter, known[parameter.name])
         self.follow(known)
@@ -103,15 +109,7 @@ class Control:
         )
         self.slider.param.watch(self._on_slide, "value")
         self.number.param.watch(self._on_number, "value")
-        unit, doc = f" ({parameter.unit})" if parameter.unit else "", in_html(parameter.doc)
-        name = pn.pane.HTML(
-            f"<b>{in_html(parameter.name)}</b>{in_html(unit)}<br>"
-            f"<span style='color:var(--soft);font-size:11px' title='{doc}'>{doc}</span>",
-            width=172,
-            margin=(0, 0, 0, 10),
-            stylesheets=[_ONE_LINE],
-        )
-        self.panel = pn.Column(pn.Row(name, self.number, margin=0), self.slider, margin=(3, 0, 0, 0))
+        self.panel = pn.Column(pn.Row(_words(parameter), self.number, margin=0), self.slider, margin=(3, 0, 0, 0))
 
     def follow(self, known: Mapping[str, Any], changed: Container[str] = ()) -> None:
         """Show a changed value; hide the control where another parameter makes it ineffective."""
@@ -122,8 +120,8 @@ class Control:
 
     def _show(self, value: Any) -> None:
         self._is_mine = True
-        if self.parameter.scale == "choice":
-            self.slider.value = value
+        if self.parameter.scale in ("choice", "several"):
+            self.slider.value = list(value) if self.parameter.scale == "several" else value
         else:
             self.number.param.update(value=float(value), step=self.parameter.digit(value))
             self.slider.value = min(max(self._place(value), self.slider.start), self.slider.end)
@@ -151,6 +149,18 @@ class Control:
         value = float(f"{event.new:.12g}")  # steps by keys add up errors
         self._show(value)
         self._changed(self.parameter.name, value)
+
+
+def _words(parameter: Parameter) -> Any:
+    """Return the name of a parameter, its unit, and below it what it means."""
+    unit, doc = f" ({parameter.unit})" if parameter.unit else "", in_html(parameter.doc)
+    return pn.pane.HTML(
+        f"<b>{in_html(parameter.name)}</b>{in_html(unit)}<br>"
+        f"<span style='color:var(--soft);font-size:11px' title='{doc}'>{doc}</span>",
+        width=172,
+        margin=(0, 0, 0, 10),
+        stylesheets=[_ONE_LINE],
+    )
 
 
 class Player:

@@ -6,6 +6,7 @@ import importlib.util
 import secrets
 import shlex
 import time
+from dataclasses import make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -21,6 +22,7 @@ from daskclust.cli._options import (
     Json,
     Quiet,
     box_of,
+    clustering,
     file_argument,
     names,
     reading,
@@ -36,10 +38,30 @@ _COLUMNS = {"cluster": "d", "layer": "d", "size": "d", "energy": ".2f", "mass": 
 _COLUMNS |= {"x": ".1f", "y": ".1f", "z": ".1f", "rms": ".2f"}
 
 System = Literal["clue", "events", "fof", "dbscan", "hca"]
+_GIVEN: dict[str, dict[str, Any]] = {
+    "clue": {"dc": float, "rhoc": float, "delta_c": float, "delta_o": float, "kernel": str},
+    "events": {"dt_max": float, "min_hits": int, "variant": str, "connectivity": int, "max_pixel_hits": float},
+    "dbscan": {"eps": float, "min_samples": int},
+    "fof": {"b": float, "linking_length": float, "min_members": int},
+    "hca": {"threshold": float, "rule": str, "distance": str, "n_clusters": int, "height": float, "min_size": int},
+}
+Given: Any = make_dataclass(
+    "Given",
+    [
+        (name, Annotated[kind | None, clustering(f"Of {system}, to begin with.", default="by the data")], None)
+        for system, kinds in _GIVEN.items()
+        for name, kind in kinds.items()
+    ],
+    frozen=True,
+    kw_only=True,
+)
+"""Parameters with which the explorer begins, named as estimators and methods of ``ds.clust`` name them."""
 
 EXPLORE = """
   # a file of your own, with units
   daskclust explore my.csv --system clue --columns px=x,py=y,E=energy --units x=mm,y=mm
+  # with parameters to begin with
+  daskclust explore hits.parquet --system clue --dc 1.5 --rhoc 0.2
   # on another machine, behind ssh -L 5006:localhost:5006 of this one; the port of this one may be another
   daskclust explore run.tpx3 --port 5006 --no-browser
   # behind jupyter-server-proxy of a hub
@@ -82,6 +104,11 @@ def explore(
     system: Annotated[System | None, reading("What clusters the points.", default="what suits the file")] = None,
     coordinates: Axes = None,
     boxsize: Box = None,
+    given: Given,
+    layout: Annotated[
+        Literal["chips", "quad"] | None, reading("Of several chips: apart, or one detector.", default="the file's")
+    ] = None,
+    gap: Annotated[int | None, reading("Pixels between the chips of a quad.", default="0", min=0)] = None,
     file: ColumnOptions,
     cells: CellOptions,
     port: Annotated[int, running("Port of the page; 0: a free one.", min=0, max=65535)] = 0,
@@ -99,10 +126,14 @@ def explore(
     """
     from daskclust.app import serve
     from daskclust.app.opening import open_file
+    from daskclust.app.systems import not_clustered
+    from daskclust.core.data.inputs import NOT_CLUSTERED
     from daskclust.io.cytometry.rows import prepared_in_words
 
+    pixels = {name: value for name, value in (("layout", layout), ("gap", gap)) if value is not None}
     with progress(f"reading {path.name}", quiet=quiet):
-        ds, *lines = open_file(path, system, **file.naming(), coordinates=names(coordinates), cells=cells.reading)
+        how = {**file.naming(), "coordinates": names(coordinates), "cells": cells.reading, "pixels": pixels}
+        ds, *lines = open_file(path, system, **how)
         if (box := box_of(boxsize)) != "auto":
             ds = ds.assign_attrs(boxsize=box)
             lines.append(f"ds = ds.assign_attrs(boxsize={box!r})")
@@ -119,13 +150,15 @@ def explore(
             token=secret,
             show=False,
             start=False,
+            **{name: value for name, value in vars(given).items() if value is not None},
         )
     from daskclust.app.page.access import run
 
     way = "/" if secret is None else f"/?token={secret}"
     url = f"http://{'localhost' if is_here else address}:{server.port}{way}"
     console.print(f"exploring {path.name} at {url} (Ctrl-C ends it)", highlight=False, soft_wrap=True)
-    if told := prepared_in_words(ds.attrs):
+    left_out = not_clustered(ds)
+    if told := prepared_in_words({**ds.attrs, NOT_CLUSTERED: left_out} if left_out else ds.attrs):
         console.print(f"channels: {told}", highlight=False, soft_wrap=True)
     if not is_here:
         errors.print("note: whoever has this address may explore, too", highlight=False)

@@ -81,7 +81,7 @@ def test_every_point_a_cluster() -> None:
         ("fof", "linking_length", -3.0, "linking_length"),
         ("fof", "linking_length", float("nan"), "linking_length must be finite"),
         ("hca", "n_clusters", 500, "at most 100 clusters"),
-        ("hca", "threshold", 2.0, "threshold must be"),
+        ("hca", "threshold", -2.0, "threshold must be"),
         ("events", "dt_max", -5.0, "dt_max must"),
     ],
 )

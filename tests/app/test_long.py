@@ -299,7 +299,7 @@ def test_another_system_is_prepared_in_a_process(loop: Loop, monkeypatch: pytest
     loop.until(lambda: explorer.state.system.name == "fof")
     loop.until(lambda: at_rest(explorer))
     assert SYSTEMS["fof"].title in explorer.head.object
-    assert list(explorer.controls) == ["b", "min_members"]
+    assert list(explorer.controls) == ["by", "b", "linking_length", "min_members"]
     explorer.close()
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
-from cases.explorer import DATA, STEPS, glyphs, made
+from cases.explorer import DATA, STEPS, glyphs, made, written
 from hypothesis import given
 from hypothesis import strategies as st
 
 import daskclust.app
-from daskclust import CLUE, datasets, properties
+from daskclust import CLUE, datasets, properties, systems
 from daskclust.app.code import code
 from daskclust.app.parameters import Parameter
 from daskclust.app.selection import ChosenBox, ChosenClusters, Lasso, Range
@@ -162,6 +165,64 @@ def test_errors_tell_what_to_do(ds: xr.Dataset | None, change: dict[str, Any], w
         State(DATA["clue"]() if ds is None else ds, **change)
 
 
+# ------------------------------------------------------------------------------------------ parameters that are given
+GIVEN: list[tuple[str, dict[str, Any]]] = [
+    ("clue", {"dc": 9.0, "rhoc": 5.0}),
+    ("clue", {"dc": 9.0, "rhoc": 5.0, "delta_c": 12.0}),
+    ("clue", {"dc": 9.0, "rhoc": 5.0, "delta_o": 30.0, "kernel": "gaussian"}),
+    ("events", {"dt_max": 50.0}),
+    ("events", {"dt_max": 50.0, "min_hits": 2, "variant": "global", "connectivity": 4}),
+    ("dbscan", {"eps": 0.4}),
+    ("dbscan", {"eps": 0.4, "min_samples": 7}),
+    ("fof", {"b": 0.25}),
+    ("fof", {"linking_length": 0.5}),
+    ("fof", {"linking_length": 0.5, "min_members": 9}),
+    ("hca", {"threshold": 0.3, "n_clusters": 3, "min_size": 1}),
+    ("hca", {"threshold": 40, "rule": "euclid", "distance": "full", "height": 3.0, "min_size": 1}),
+]
+
+
+@pytest.mark.parametrize(("name", "given"), GIVEN)
+def test_given_parameters_have_the_answer_of_the_method(name: str, given: dict[str, Any]) -> None:
+    """Those that are not given have the estimator's defaults."""
+    state = State(DATA[name](), name, **given)
+    wanted = getattr(DATA[name]().clust, name)(**given)
+    np.testing.assert_array_equal(state.update().label, wanted["label"])
+    np.testing.assert_array_equal(made(state)["result"]["label"], wanted["label"])
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_defaults_are_those_of_the_estimator(name: str) -> None:
+    """But for lengths, densities and sizes, which are derived from the data."""
+    derived = {"eps", "delta_c", "delta_o", "threshold", "n_clusters"}
+    defaults = inspect.signature(systems.SYSTEMS[name].estimator).parameters
+    mine = State(DATA[name](), name).values
+    known = {key for key in mine if key in defaults and defaults[key].default is not inspect.Parameter.empty} - derived
+    assert {key: mine[key] for key in known} == {key: defaults[key].default for key in known}
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_the_command_takes_the_parameters(name: str, command: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    """All that the explorer has, but choices of the page alone."""
+    path = written(name, DATA[name](), tmp_path)
+    values = {
+        key: value
+        for key, value in State(DATA[name](), name).values.items()
+        if key not in ("by", "cut", "apriori", "channels")
+    }
+    served: dict[str, Any] = {}
+
+    def serve(ds: Any, system: str, **options: Any) -> Any:
+        served.update(options)
+        loop = SimpleNamespace(start=lambda: None)
+        return SimpleNamespace(port=1234, start=lambda: None, stop=lambda: None, io_loop=loop)
+
+    monkeypatch.setattr(daskclust.app, "serve", serve)
+    words = [word for key, value in values.items() for word in (f"--{key.replace('_', '-')}", str(value))]
+    assert command("explore", path, "--system", name, "--no-browser", *words)[0] == 0
+    assert {key: served.get(key) for key in values} == values
+
+
 # --------------------------------------------------------------------------------- slices, short numbers, hidden pixels
 
 
@@ -203,7 +264,7 @@ def test_layers_need_not_follow_each_other() -> None:
     part = layers.at(2, 1.0)
     assert layers.words(part) == "layer 40"
     assert layers.of_key(layers.key(part)) == part
-    with pytest.raises(ValueError, match="slice must be a layer, got '4'"):
+    with pytest.raises(ValueError, match="there is no layer '4'"):
         layers.of_key("4")
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import io
+import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from cases.explorer import DATA, glyphs, made, view
+from cases.explorer import DATA, glyphs, made, told, view
 
 import daskclust.app
 from daskclust import datasets
 from daskclust.app import raster
 from daskclust.app.layout import Explorer
 from daskclust.app.look import LIGHT, parts
+from daskclust.app.opening import open_file
 from daskclust.app.selection import Branches, ChosenBox, Lasso, Range, mask_of
 from daskclust.app.state import Request, State
 from daskclust.app.systems import Hierarchy
@@ -27,6 +30,7 @@ from daskclust.app.views.table import TableView
 from daskclust.core import hierarchy as tree
 from daskclust.core.device.machine_code import compiling
 from daskclust.core.merge.labels import same_partition
+from daskclust.io import write_cells, write_hits
 from daskclust.plot._look import COLORS
 
 MANY = {"clue": lambda: datasets.calorimeter(3, 4000, rng=0)}
@@ -352,3 +356,82 @@ def test_branches_of_data_that_hold_another_hierarchy() -> None:
     state.set(n_clusters=7, rule="mahal0")
     state.update()
     np.testing.assert_array_equal(made(state)["inside"], chosen)
+
+
+# ------------------------------------------------------------------------------------------------------------- channels
+def tube(n: int = 300) -> xr.Dataset:
+    """Return cells of two populations that differ in two of four markers, with scatter and time."""
+    rng = np.random.default_rng(0)
+    columns = rng.normal(0.0, 100.0, (n, 4))
+    columns[: n // 2, 1:3] += 20_000.0
+    columns = np.column_stack([columns, rng.uniform(1e4, 2e5, (n, 2)), np.arange(n)])
+    names = ["CD1", "CD2", "CD3", "CD4", "FSC-A", "SSC-H", "Time"]
+    return xr.Dataset({"X": (("cell", "channel"), columns)}, {"channel": names})
+
+
+@pytest.mark.parametrize("file", [None, "cells.fcs", "cells.csv", "cells.parquet"])
+def test_scatter_and_time_are_not_clustered_until_they_are_ticked(file: str | None, tmp_path: Path) -> None:
+    ds = tube()
+    if file is not None:
+        write_cells(ds, tmp_path / file)
+        ds = open_file(tmp_path / file, "hca")[0]
+    explorer = daskclust.app.explore(ds, "hca", min_size=1, n_clusters=2)
+    state, ticks = explorer.state, explorer.controls["channels"].slider
+    assert ticks.value == ["CD1", "CD2", "CD3", "CD4"]
+    assert set(state.system.axes) == {"CD2", "CD3"}
+    assert {"FSC-A", "Time"} <= set(explorer.state.present.columns)  # which can be looked at
+    for chosen in (["CD1", "Time"], ["CD2"], list(ticks.options)):
+        ticks.value = chosen
+        how = {name: state.values[name] for name in ("threshold", "rule", "distance", "n_clusters", "min_size")}
+        apriori = None if state.values["apriori"] == "none" else state.values["apriori"]
+        with warnings.catch_warnings(record=True, action="always") as caught:
+            alone = ds.sel(channel=chosen).drop_attrs(deep=False).clust.hca(**how, apriori=apriori)
+            np.testing.assert_array_equal(made(state)["result"]["label"], alone["label"])
+        np.testing.assert_array_equal(state.present.label, alone["label"])
+        assert told(explorer) == "".join({str(each.message) for each in caught})
+    before = state.present
+    ticks.value = []
+    assert "channels must be one or more of CD1, CD2" in told(explorer)
+    assert state.present is before
+    parameter = explorer.controls["channels"].parameter
+    assert parameter.checked(parameter.read(parameter.written(("CD2", "Time")))) == ("CD2", "Time")
+
+
+def test_a_warning_of_the_estimator_is_shown_beside_the_sliders() -> None:
+    ds = tube()
+    ds["X"].values[0, 0] = 1e9
+    explorer = daskclust.app.explore(ds, "hca", n_clusters=2, min_size=1, apriori="none")
+    assert "the spread of channel 'CD1'" in told(explorer)
+    explorer.controls["channels"].slider.value = ["CD2", "CD3"]
+    assert not told(explorer)
+
+
+# ---------------------------------------------------------------------------------------------------------------- chips
+@pytest.mark.parametrize("layout", ["chips", "quad"])
+def test_chips_are_looked_at_one_by_one(layout: Any, tmp_path: Path) -> None:
+    """At first one of those that are apart, and all of a quad; what is chosen is of the chip that is shown."""
+    write_hits(datasets.timepix(4_000, layout=layout, chips=4, rng=0), tmp_path / "hits.parquet")
+    ds = open_file(tmp_path / "hits.parquet", pixels={"layout": layout})[0]
+    explorer = daskclust.app.explore(ds)
+    state, chooser, chip = explorer.state, explorer.chip_chooser, ds["chip"].values
+    explorer.show_slice(None)
+    assert list(chooser.options) == ["all chips", "chip 0", "chip 1", "chip 2", "chip 3"]
+    assert len(glyphs(explorer, Picture)[1]["x"]) == (len(chip) if layout == "quad" else (chip == 0).sum())
+    chooser.value = chooser.options["chip 2"]
+    assert len(glyphs(explorer, Picture)[1]["x"]) == (chip == 2).sum()
+    assert "chip 2: " in view(explorer, Picture).caption.object
+    explorer.choose_drawn(ChosenBox(("x", "y"), (0.0, 1e9), (0.0, 1e9)))
+    np.testing.assert_array_equal(state.mask, chip == 2)
+    np.testing.assert_array_equal(made(state)["inside"], state.mask)
+    # a row goes to the chip in which its cluster is
+    table = view(explorer, TableView).panel
+    explorer.choose(None)
+    number = int(state.present.label[chip == 3].max())
+    table.selection = [table.value.index.get_loc(number)]
+    assert chooser.value == Range("chip", 3, 3)
+    chooser.value = None
+    assert len(glyphs(explorer, Picture)[1]["x"]) < len(chip)  # it is zoomed to
+
+
+def test_one_chip_has_no_chooser() -> None:
+    assert not hasattr(daskclust.app.explore(DATA["events"]()), "chip_chooser")

@@ -24,7 +24,7 @@ DATA: dict[str, Callable[[], xr.Dataset]] = {
 }
 STEPS: dict[str, list[dict[str, Any]]] = {
     "clue": [{"rhoc": 8.0}, {"delta_o": 30.0}, {"delta_c": 3.0, "delta_o": 4.0}, {"dc": 9.0}, {"kernel": "gaussian"}],
-    "fof": [{"min_members": 5}, {"b": 0.3}, {"min_members": 100}],
+    "fof": [{"min_members": 5}, {"b": 0.3}, {"by": "linking_length", "linking_length": 0.5}, {"min_members": 50}],
     "dbscan": [{"min_samples": 20}, {"eps": 0.3}],
     "events": [{"min_hits": 3}, {"dt_max": 50.0}, {"variant": "static"}, {"connectivity": 4}],
     "hca": [

@@ -7,6 +7,8 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from daskclust.app.page.board import COLUMNS, SPLITS, Arrangement
+from daskclust.app.selection import Range
+from daskclust.app.slices import Slices
 from daskclust.app.state import State
 from daskclust.app.worker import LONG
 
@@ -45,10 +47,8 @@ class Address:
             state.choose(system)
         for each in state.system.parameters:
             if each.name in self.known:
-                text = self.known[each.name]
-                choice = next((choice for choice in each.choices if str(choice) == text), text)
                 try:
-                    state.set(**{each.name: choice})
+                    state.set(**{each.name: each.read(self.known[each.name])})
                 except ValueError as error:
                     self.faults.append(str(error))
         now, before = state.request(), state.outcome
@@ -63,6 +63,17 @@ class Address:
             self.faults.append(str(error))
             state.choose(first[0], **first[1])
             state.update()
+
+    def part(self, name: str, slices: Slices | None, default: Range | None) -> Range | None:
+        """Return the slice or chip of a parameter, None for all of them."""
+        key = self.known.get(name)
+        if slices is None or not key or key == "all":
+            return None if key == "all" else default
+        try:
+            return slices.of_key(key)
+        except ValueError as error:
+            self.faults.append(str(error))
+            return default
 
     def arrangement(self) -> Arrangement:
         """Return the arrangement of panels; unknown names are ignored."""

@@ -11,7 +11,7 @@ from typing import Any
 import panel as pn
 from panel.viewable import Viewer
 
-from daskclust.app.page.design import styled
+from daskclust.app.design import styled
 from daskclust.app.views._scene import Column, View
 from daskclust.app.widgets import button, heading
 from daskclust.core.data.quote import in_html

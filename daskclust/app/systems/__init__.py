@@ -8,11 +8,11 @@ from daskclust import systems as registry
 
 from ._base import ExplorerSystem, Ground, Workload, point_columns
 from ._clue import DELTA, DENSITY, Clue, Decision
-from ._hca import Hca, Hierarchy
+from ._hca import Hca, Hierarchy, not_clustered
 
 __all__ = [
     "DELTA", "DENSITY", "SYSTEMS", "Clue", "Decision", "ExplorerSystem", "Ground", "Hca", "Hierarchy", "Workload",
-    "names_for", "point_columns", "system_for",
+    "names_for", "not_clustered", "point_columns", "system_for",
 ]  # fmt: skip
 
 SYSTEMS: dict[str, type[ExplorerSystem]] = {

@@ -6,6 +6,7 @@ table follow from these. What is quicker a second time is said by `cut`, or by a
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust import systems as registry
 from daskclust.accessor import ClustAccessor
 from daskclust.app.parameters import Parameter
 from daskclust.core.data.inputs import split_points
@@ -147,6 +149,11 @@ class ExplorerSystem:
         """Return the Python lines that make a result with all variables of `ground`, and call it `name`."""
         return self.lines(values, name)
 
+    def given(self, parameters: Values) -> dict[str, Any]:
+        """Return parameters that a user gives to begin with, and those that follow from them."""
+        chosen = [each.when for each in self.parameters if each.when is not None and each.name in parameters]
+        return {**dict(chosen), **parameters}
+
     def implied(self, values: Values, name: str, value: Any) -> dict[str, Any]:
         """Return the parameters that change with one that the user changes, itself included."""
         return {name: value}
@@ -182,6 +189,11 @@ class ExplorerSystem:
         function, options = self.measured
         arguments = [source, *(f"{key}={value!r}" for key, value in options.items())]
         return [f"{name} = properties.{function}({', '.join(arguments)})"]
+
+
+def default_of(system: str, name: str) -> Any:
+    """Return the default of an estimator's parameter."""
+    return inspect.signature(registry.SYSTEMS[system].estimator).parameters[name].default
 
 
 def point_columns(ds: xr.Dataset) -> list[str]:

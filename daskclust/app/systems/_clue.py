@@ -98,6 +98,13 @@ class Clue(ExplorerSystem):
     def suits(ds: xr.Dataset) -> bool:
         return {"x", "y"} <= set(ds.variables) and not is_timepix(ds)
 
+    def given(self, parameters: Values) -> dict[str, Any]:
+        """Let separations follow from `dc`, as the estimator's defaults do."""
+        if "dc" not in parameters:
+            return dict(parameters)
+        delta_c = parameters.get("delta_c", parameters["dc"])
+        return {"delta_c": delta_c, "delta_o": delta_c, **parameters}
+
     def run(self, values: Values) -> xr.Dataset:
         thresholds = {name: values[name] for name in ("rhoc", "delta_c", "delta_o")}
         return ClustAccessor(self.ds).assign(self._fit(values).rethreshold(**thresholds))

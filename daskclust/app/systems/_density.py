@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from daskclust.app.parameters import Parameter, rounded
-from daskclust.app.systems._base import ExplorerSystem, coordinates, is_plain, matrix
+from daskclust.app.systems._base import ExplorerSystem, Values, coordinates, default_of, is_plain, matrix
 from daskclust.app.systems._scale import lengths
 from daskclust.plot._data import unit_of
 
@@ -48,7 +49,8 @@ class Dbscan(_Points):
     def __init__(self, ds: xr.Dataset) -> None:
         super().__init__(ds)
         eps = self._length("eps", "largest distance of neighbours")
-        self.parameters = (eps, Parameter("min_samples", "whole", 5, 1, 100, doc="neighbours of core points"))
+        least = default_of("dbscan", "min_samples")
+        self.parameters = (eps, Parameter("min_samples", "whole", least, 1, 100, doc="neighbours of core points"))
 
 
 class Fof(_Points):
@@ -60,7 +62,23 @@ class Fof(_Points):
 
     def __init__(self, ds: xr.Dataset) -> None:
         super().__init__(ds)
-        is_closed = self._is_box and all(np.ravel(ds.attrs["boxsize"]))  # None or 0 along an open axis
-        by_mean = Parameter("b", "linear", 0.2, 0.05, 0.5, doc="length by mean separation")
-        length = by_mean if is_closed else self._length("linking_length", "largest distance of friends")
-        self.parameters = (length, Parameter("min_members", "whole", 2, 2, 500, doc="members of a group, at least"))
+        least = default_of("fof", "min_members")
+        members = Parameter("min_members", "whole", least, 2, 500, doc="members of a group, at least")
+        length = self._length("linking_length", "largest distance of friends")
+        self.parameters = length, members
+        if self._is_box and all(np.ravel(ds.attrs["boxsize"])):  # None or 0 along an open axis
+            by_mean = Parameter("b", "linear", 0.2, 0.05, 0.5, doc="length by mean separation", when=("by", "b"))
+            by = Parameter("by", "choice", "b", choices=("b", "linking_length"), doc="which length is given")
+            self.parameters = by, by_mean, replace(length, when=("by", "linking_length")), members
+
+    def _key(self, values: Values) -> dict[str, Any]:
+        return _used({name: value for name, value in values.items() if name != self.cut})
+
+    def lines(self, values: Values, name: str = "result") -> list[str]:
+        return super().lines(_used(values), name)
+
+
+def _used(values: Values) -> dict[str, Any]:
+    """Return the length that is chosen, and all else."""
+    others = {"by", "b", "linking_length"} - {values["by"]} if "by" in values else set()
+    return {name: value for name, value in values.items() if name not in others}

@@ -16,11 +16,12 @@ from daskclust.app.systems._base import ExplorerSystem, Values, Workload, coordi
 from daskclust.core import hierarchy as tree
 from daskclust.core.data.inputs import NOT_CLUSTERED
 from daskclust.core.data.quote import argument
+from daskclust.io.cytometry.transform import aside
 
 _MOST_CELLS = 100_000  # beyond, even one hierarchy of k-means clusters is no matter of seconds
 _MOST_AT_ONCE = 4_000  # more cells than this are first divided
 _RULES = ("thesis", "mahal", "mahal0", "euclid_mahal", "euclid")
-_HOW = ("threshold", "rule", "distance", "apriori")
+_HOW = ("threshold", "rule", "distance", "apriori")  # options of a hierarchy, beside channels
 _NUMBER, _HEIGHT = "number", "height"
 _PAIR_SECONDS = {"centroid": 6e-10, "full": 9e-10}  # of cells that are merged; measured on two cores, 14 channels
 _APRIORI = {"given": "apriori", "none": None, "kmeans": "kmeans"}  # what ``ds.clust.hca`` calls the choices
@@ -75,12 +76,18 @@ class Hca(ExplorerSystem):
         n = len(self._columns[self._names[0]])
         sources = [*(["given"] if "apriori" in ds.variables else []), "none", "kmeans"]
         source = "kmeans" if sources[0] == "none" and n > _MOST_AT_ONCE else sources[0]
-        how = (
-            Parameter("threshold", "log", 0.02 if n > 200 else 0.5, 0.001, 1.0, doc="size of full shapes, as share"),
+        how: tuple[Parameter, ...] = (
+            Parameter(
+                "threshold", "log", 0.02 if n > 200 else 0.5, 0.001, 1.0, doc="size of full shapes, share or cells"
+            ),
             Parameter("rule", "choice", "thesis", choices=_RULES, doc="distances below the threshold"),
             Parameter("distance", "choice", "centroid", choices=("centroid", "full"), doc="from cluster to cluster"),
             Parameter("apriori", "choice", source, choices=tuple(sources), doc="clusters to begin with"),
         )
+        if self._has_X and "channel" in ds["X"].coords:
+            default = tuple(name for name in self._names if name not in not_clustered(ds))
+            words = "those that are clustered"
+            how += (Parameter("channels", "several", default, choices=tuple(self._names), doc=words),)
         number, least = min(8, n), max(1, n // 200)
         hierarchy = self.ground({each.name: each.default for each in how})
         low, high = (rounded(factor * end) for factor, end in zip((0.9, 1.1), hierarchy.ends, strict=True))
@@ -92,10 +99,25 @@ class Hca(ExplorerSystem):
             Parameter("min_size", "whole", least, 1, max(2, n // 10), doc="smaller ones are noise"),
             *how,
         )
-        left_out = ds.attrs.get(NOT_CLUSTERED, ())
-        shown = [name for name in self._names if name not in left_out] or self._names
+        clustered = [name for name in self._names if name not in not_clustered(ds)]
+        shown = self._most_telling(clustered, tree.cut(hierarchy.linkage, n_clusters=number, min_size=least))
         self.axes = (shown[0], shown[min(1, len(shown) - 1)])
         self.side_axes = (shown[2], shown[3]) if len(shown) > 3 else None
+
+    def _most_telling(self, names: list[str], label: npt.NDArray[np.int64]) -> list[str]:
+        """Return names of channels, those first of whose variance the clusters explain the largest share."""
+        inside = label >= 0
+        if not self._has_X or not inside.any():
+            return names
+        size = np.bincount(label[inside])
+
+        def share(name: str) -> float:
+            values = self._columns[name].values[inside].astype(np.float64)
+            values -= values.mean()
+            between = np.bincount(label[inside], values) ** 2 / np.maximum(size, 1)
+            return -float(between.sum() / ((values**2).sum() or 1.0))
+
+        return sorted(names, key=share)
 
     @staticmethod
     def suits(ds: xr.Dataset) -> bool:
@@ -117,7 +139,11 @@ class Hca(ExplorerSystem):
         return Workload(_PAIR_SECONDS[values["distance"]] * pairs, f"{pairs:.0e} pairs".replace("e+", "e"))
 
     def _key(self, values: Values) -> Any:
-        return tuple(values[name] for name in _HOW)
+        return *(values[name] for name in _HOW), values.get("channels")
+
+    def _left_out(self, values: Values) -> list[str]:
+        """Return the channels that are not clustered."""
+        return [name for name in self._names if name not in values.get("channels", self._names)]
 
     def ground(self, values: Values) -> Hierarchy:
         self._fit(values)
@@ -139,8 +165,12 @@ class Hca(ExplorerSystem):
         return {name: value, "n_clusters": max(1, int(fit.labels(**_cut(values)).max()) + 1)}
 
     def lines(self, values: Values, name: str = "result") -> list[str]:
-        how = {each: values[each] for each in _HOW} | {"apriori": _APRIORI[values["apriori"]]}
-        return super().lines(how | _cut(values), name)
+        how = _how(values) | {"apriori": _APRIORI[values["apriori"]]}
+        (line,) = super().lines(how | _cut(values), name)
+        left_out = self._left_out(values)
+        if set(left_out) != set(self.ds.attrs.get(NOT_CLUSTERED, ())):
+            line = line.replace("= ds.", f"= ds.assign_attrs({NOT_CLUSTERED}={left_out!r}).", 1)
+        return [line]
 
     @property
     def measured(self) -> tuple[str, dict[str, Any]]:
@@ -168,14 +198,32 @@ class Hca(ExplorerSystem):
 
         key = self._key(values)
         if self._kept[0] != key:
-            X: Any = self.ds if self._has_X else np.ascontiguousarray(self._columns[self._names].to_array().values.T)
+            data = self.ds.assign_attrs({NOT_CLUSTERED: self._left_out(values)})
+            X: Any = data if self._has_X else np.ascontiguousarray(self._columns[self._names].to_array().values.T)
             apriori: Any = _APRIORI[values["apriori"]]
             apriori = self.ds["apriori"].values if apriori == "apriori" else apriori
-            how = {name: values[name] for name in _HOW if name != "apriori"}
-            fit = MahalanobisHCA(**how).fit(X, apriori=apriori)
+            fit = MahalanobisHCA(**_how(values)).fit(X, apriori=apriori)
             self._kept = (key, fit)
             self._hierarchy = Hierarchy(fit.linkage_)
         return self._kept[1]
+
+
+def not_clustered(ds: xr.Dataset) -> list[str]:
+    """Return the channels that are not clustered by default: those that the data name, or time, scatter and widths."""
+    if NOT_CLUSTERED in ds.attrs:
+        return list(np.atleast_1d(ds.attrs[NOT_CLUSTERED]))
+    if "X" not in ds.variables or "channel" not in ds["X"].coords:
+        return []
+    names = [(str(name),) for name in ds["channel"].values]
+    found: list[str] = aside(range(len(names)), names).get(NOT_CLUSTERED, [])
+    return found
+
+
+def _how(values: Values) -> dict[str, Any]:
+    """Return the parameters of the estimator; a threshold above 1 is a number of cells."""
+    threshold = values["threshold"]
+    whole = {"threshold": round(threshold)} if threshold > 1 else {}
+    return {name: values[name] for name in _HOW if name != "apriori"} | whole
 
 
 def _cut(values: Values) -> dict[str, Any]:

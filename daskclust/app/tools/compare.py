@@ -41,8 +41,10 @@ def compare(before: Ids, after: Ids) -> Comparison:
     table = contingency(before, after)
     partner = match(table)
     moved = np.append(partner, NOISE)[before] != after  # the last one is that of noise
-    sizes = [np.bincount(label[label >= 0], minlength=k) for label, k in zip((before, after), table.shape, strict=True)]
-    return Comparison(_rand_index(table, *sizes, len(before)), moved, table.shape, changes(table, *sizes), partner)
+    pairs = zip((before, after), table.shape, strict=True)
+    of_a, of_b = (np.bincount(label[label >= 0], minlength=count) for label, count in pairs)
+    ari = _rand_index(table, of_a, of_b, len(before))
+    return Comparison(ari, moved, table.shape, changes(table, of_a, of_b), partner)
 
 
 def contingency(before: Ids, after: Ids) -> sp.coo_array:
@@ -87,7 +89,7 @@ def changes(table: sp.coo_array, of_a: Ids, of_b: Ids) -> pd.DataFrame:
 
 def _several(links: sp.csr_array) -> Iterator[tuple[int, Ids]]:
     """Yield each row with more than one column, and these columns in ascending order."""
-    for row in np.flatnonzero(np.diff(links.indptr) > 1):
+    for row in np.flatnonzero(np.diff(links.indptr) > 1).tolist():
         yield row, np.sort(links.indices[links.indptr[row] : links.indptr[row + 1]])
 
 

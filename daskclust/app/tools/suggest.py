@@ -114,7 +114,7 @@ def _fof(outcome: Outcome, ds: xr.Dataset, values: Values) -> Suggestion:
     """Suggest a length by the neighbour 2 d, as Sander et al. (1998) for DBSCAN: friends have no least number."""
     X, box = _points(ds)
     at, reason, curve = length(X, 2 * X.shape[1] + 1, box)
-    if at is None or box is None or not all(box) or "b" not in values:
+    if at is None or box is None or not all(box) or values.get("by") != "b":
         return Suggestion({} if at is None else {"linking_length": rounded(at)}, f"{reason}.", curve)
     separation = float(np.prod(box) / len(X)) ** (1 / X.shape[1])
     return Suggestion({"b": rounded(at / separation)}, f"{reason}; b is that by the mean separation.", curve)

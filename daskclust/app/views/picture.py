@@ -42,7 +42,7 @@ class Picture(View):
         is_second: bool = False,
         linked: Picture | None = None,
     ) -> None:
-        self.axes, self._is_second, self._slices = axes, is_second, state.slices
+        self.axes, self._is_second = axes, is_second
         if is_second:
             self.title, self.where, self.share = "second picture", "right", 4
         self._state, self._choose = state, choose
@@ -147,9 +147,9 @@ class Picture(View):
         """Return how many clusters there are, and how much of what is seen, with the labels `label`, is noise."""
         n = len(outcome.label) - outcome.n_hidden
         noise = outcome.n_noise if len(label) == n else int(np.count_nonzero(label < 0))
-        if within and self._slices is not None:
-            clusters = len(np.unique(label[label >= 0]))
-            return f"{self._slices.words(within[0])}: {clusters:,} clusters, {noise:,} of {len(label):,} points noise"
+        if within:
+            clusters, words = len(np.unique(label[label >= 0])), ", ".join(map(self._state.words_of, within))
+            return f"{words}: {clusters:,} clusters, {noise:,} of {len(label):,} points noise"
         in_view = " in view" if len(label) < n else ""
         return f"{outcome.n_clusters:,} clusters, {noise:,} of {len(label):,} points{in_view} noise"
 
