@@ -231,15 +231,25 @@ class Naming:
         str | None, reading("x=mm,energy=MeV: units, where the file tells none.", default="as --help-all says")
     ] = None
 
-    def naming(self, **needs: Any) -> dict[str, Any]:
-        """Return what readers take, and as `needs` the variables that options name: a name each, several or none."""
+    def naming(self, source: str | Path = "", **needs: Any) -> dict[str, Any]:
+        """Return what readers take, and as `needs` the variables that options name: a name each, several or none.
+
+        Columns of text that no option names are left out: readers have no use for them.
+        """
         columns: Any = names(self.columns)
         if self.columns is not None and "=" in self.columns:
             pairs = pairs_of("--columns", self.columns, "PosX=x,PosY=y,note=") or {}
             columns = {theirs: ours or None for theirs, ours in pairs.items()}
-        found = {"columns": columns, "units": pairs_of("--units", self.units, "x=mm,energy=MeV")}
+        units = pairs_of("--units", self.units, "x=mm,energy=MeV")
         given = {option: [value] if isinstance(value, str) else value for option, value in needs.items()}
         named = {option: value for option, value in given.items() if isinstance(value, list)}
+        if source and (columns is None or (isinstance(columns, dict) and "*" not in columns)):
+            from daskclust.io.own_columns import text_columns
+
+            used = {*(columns or {}), *(name for value in named.values() for name in value)}
+            text = [name for name in text_columns(source) if name not in used]
+            columns = {**dict.fromkeys(text), **(columns or {})} if text else columns
+        found = {"columns": columns, "units": units}
         return found | ({"needs": named} if named else {})
 
 
@@ -267,7 +277,7 @@ class Cells:
 
 
 # -------------------------------------------------------------------------------------------------------------- outputs
-WRITABLE = (".parquet", ".pq", ".csv", ".h5", ".hdf5", ".npz", ".zarr")
+WRITABLE = (".parquet", ".pq", ".csv", ".h5", ".hdf5", ".npz", ".zarr", ".root", ".fcs")
 
 
 def check_outputs(

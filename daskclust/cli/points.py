@@ -53,10 +53,10 @@ class Reading(Naming):
     particle_type: Annotated[str, reading("Of a snapshot: gas, dm, stars, bh, or a number.")] = "dm"
     fill_missing: Annotated[bool, reading("Fill chunks that a zarr store lacks.", "--fill-missing")] = False
 
-    def reader(self, **needs: Any) -> Callable[..., xr.Dataset]:
+    def reader(self, path: Path, **needs: Any) -> Callable[..., xr.Dataset]:
         """Return what opens a file; options for particles are of no use for tables."""
         kind = int(self.particle_type) if self.particle_type.isdecimal() else self.particle_type
-        naming = self.naming(**needs)
+        naming = self.naming(path, **needs)
 
         def open_points(path: Path, chunks: int | None) -> xr.Dataset:
             from daskclust import io
@@ -99,13 +99,13 @@ def dbscan(
     check_positive("eps", given["eps"])  # refused before any work
     axes = names(coordinates)
     parameters: dict[str, Any] = {**given, "boxsize": box_of(boxsize), "coordinates": axes, "weight": weight}
-    reader = file.reader(coordinates=axes, weight=weight)
+    reader = file.reader(path, coordinates=axes, weight=weight)
     if run.dry_run:
         plan = DbscanPlan(given["eps"], given["min_samples"], 1, (), weight is not None)
         estimate(job, reader, lambda *_: plan.cost, chunks)
         return
     with job.started():
-        points = job.read(reader, chunks)
+        points = job.read(reader, chunks, "dbscan")
         result = job.cluster(points, "dbscan", parameters, ["label", "is_core"])
         count = _count(result["label"])
         job.summary = {
@@ -115,7 +115,7 @@ def dbscan(
             "noise": int((result["label"] < 0).sum()),
         }
         job.none("clusters", lambda: _why_no_core(points, parameters))
-        job.save("output", result)
+        job.save_points(result, "dbscan", is_converted=file.units is not None)
         job.table(lambda: _table(result, parameters, count))
     job.show()
     of_axes = ["--coordinates", coordinates] if coordinates else []
@@ -170,12 +170,12 @@ def fof(
         raise ValueError(f"got --b {b} and --linking-length {linking_length}; give one of them")
     check_positive(*(("--b", b) if linking_length is None else ("--linking-length", linking_length)))
     parameters = {"linking_length": linking_length, "b": b, **given, "boxsize": box_of(boxsize)}
-    reader = file.reader()
+    reader = file.reader(path)
     if run.dry_run:
         estimate(job, reader, lambda *_: DbscanPlan(1.0, 2, 2, ()).cost, chunks)
         return
     with job.started():
-        particles = job.read(reader, chunks)
+        particles = job.read(reader, chunks, "fof")
         result = job.cluster(particles, "fof", parameters, ["label"])
         label = result["label"]
         count = _count(label)
@@ -186,7 +186,7 @@ def fof(
             "particles_in_halos": int((label >= 0).sum()),
         }
         job.none("halos", lambda: _why_no_halo(particles, parameters))
-        job.save("output", result)
+        job.save_points(result, "fof", is_converted=file.units is not None)
         halos = job.table(lambda: halo_table(result, boxsize=parameters["boxsize"], n_clusters=count))
         if halos is not None:
             job.summary["largest"] = int(halos["size"].max()) if count else 0

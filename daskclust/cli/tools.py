@@ -101,8 +101,9 @@ def explore(
     from daskclust.app.opening import open_file
     from daskclust.io.cytometry.rows import prepared_in_words
 
+    naming = file.naming(path if system != "hca" else "")  # of cells columns are chosen by --channels
     with progress(f"reading {path.name}", quiet=quiet):
-        ds, *lines = open_file(path, system, **file.naming(), coordinates=names(coordinates), cells=cells.reading)
+        ds, *lines = open_file(path, system, **naming, coordinates=names(coordinates), cells=cells.reading)
         if (box := box_of(boxsize)) is not ...:
             ds = ds.assign_attrs(boxsize=box)
             lines.append(f"ds = ds.assign_attrs(boxsize={box!r})")

@@ -15,6 +15,7 @@ import xarray as xr
 from daskclust.core.data.fields import Field
 from daskclust.core.data.quote import short
 from daskclust.io.blocks import column_dtypes, only_dim
+from daskclust.io.cytometry.write import write_columns
 from daskclust.io.files import HDF5, PARQUET, known_suffix
 from daskclust.io.hits import write_hits
 from daskclust.io.particles.files import write_particles
@@ -24,11 +25,12 @@ from daskclust.io.schema import Naming
 from daskclust.io.tables.parquet import ParquetSink, shown
 from daskclust.io.tables.parquet_parts import parts_of
 from daskclust.io.tables.parquet_read import read_parquet
+from daskclust.io.tables.root import write_root
 
 _log = logging.getLogger(__name__)
 
 _ROWS, _SECONDS = 1 << 21, 10.0  # of a part
-_WRITABLE = (".csv", *PARQUET, *HDF5, ".npz", ".zarr")
+_WRITABLE = (".csv", *PARQUET, *HDF5, ".npz", ".zarr", ".fcs", ".root")
 _ANY = Field("", "", (), (), {})  # columns as they are
 _CHUNK = 1 << 20  # rows of the file that are in memory at once
 
@@ -39,7 +41,8 @@ class PartsSink:
     Parameters
     ----------
     path : str or path
-        The file, ``.parquet``, ``.csv``, ``.h5``, ``.npz`` or ``.zarr``. One that exists is replaced at the end.
+        The file, ``.parquet``, ``.csv``, ``.h5``, ``.npz``, ``.zarr``, ``.fcs`` or ``.root``. One that exists is
+        replaced at the end.
     keep : bool, default True
         Whether rows stay after an error, too; False leaves nothing then.
 
@@ -168,7 +171,12 @@ class PartsSink:
 
 def write_points(data: xr.Dataset, path: Path) -> None:
     """Write points, or a table, to a file of any format."""
-    (write_particles if path.suffix == ".zarr" else write_hits)(data, path)
+    if path.suffix == ".fcs":
+        write_columns(data, path)
+    elif path.suffix == ".root":
+        write_root(data, path)
+    else:
+        (write_particles if path.suffix == ".zarr" else write_hits)(data, path)
 
 
 def _lazy(folder: Path, dim: str) -> xr.Dataset:

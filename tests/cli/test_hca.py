@@ -18,7 +18,13 @@ SERIAL = [f"serial_n300_d{d}_T{T}" for d in (2, 3) for T in (20, 100)]
 
 @pytest.fixture
 def hca(command):
-    return lambda path, threshold, *options: command("hca", path, "--threshold", threshold, *options)
+    """Return a function that runs a line, which prints merges unless they go to a file."""
+
+    def run(path, threshold, *options):
+        merges = () if "--merges" in options else ("--merges", "-")
+        return command("hca", path, "--threshold", threshold, *options, *merges)
+
+    return run
 
 
 @pytest.fixture(scope="module")

@@ -234,7 +234,7 @@ def write_particles(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
         write_hits(ds, target)
         return
     ds = with_scalars_told(ds)
-    dim = only_dim(ds)
+    dim = only_dim(ds, *["fiub"] * (suffix != ".zarr"))
     if suffix == ".zarr":
         with replacing_folder(target, ds.attrs.get("source")) as folder:
             write_zarr(folder, ds, dim)

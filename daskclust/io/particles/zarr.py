@@ -15,6 +15,7 @@ import xarray as xr
 
 from daskclust.core.data.quote import quoted
 from daskclust.io.attrs import plain_attrs, stored_attrs
+from daskclust.io.blocks import as_text, in_memory
 from daskclust.io.files import import_library, reads
 from daskclust.io.particles.snapshot import COMPONENTS, KNOWN
 from daskclust.io.rows import Stored
@@ -118,6 +119,8 @@ def write_zarr(folder: Path, ds: xr.Dataset, dim: str) -> None:
     )
     # Equal chunks, as the format wants them, each written by one task; empty ones too, or they would seem missing.
     plain = plain.chunk({dim: _CHUNK_ROWS})
+    words = [name for name, v in ds.variables.items() if v.dtype.kind in "MO"]  # in memory: xarray looks at text
+    plain = plain.assign({name: (dim, as_text(in_memory(ds[name]).values).astype(object)) for name in words})
     # With checksums: a damaged number would not show otherwise.
     checked = {"compressors": [zarr.codecs.ZstdCodec(level=0, checksum=True)]}
     with warnings.catch_warnings():
