@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,6 +149,7 @@ class Job:
             yield
             if self.run.workers:
                 self.work.begin("stopping workers")
+        self.summary["seconds_clustering"] = round(self.stages.get("clustering", 0.0), 3)
         self.summary["seconds"] = round(self._clock.seconds, 3)
         self.summary["seconds_compiling"] = round(self._clock.compiling, 3)
 
@@ -264,7 +265,7 @@ class Job:
         if own is not None and own.rows == result.sizes[dim] and (is_converted or not self._has_all(result, added)):
             added += ["event"] * ("event" in result.variables and "event" not in own.columns)
             with self.stage("reading"):
-                ds = own.dataset(dim, result.chunks.get(dim))
+                ds = own.dataset(str(dim), result.chunks.get(dim))
             attrs = {system: result.attrs[system]} if system == "hca" else result.attrs
             result = ds.drop_vars([name for name in added if name in ds]).assign_attrs(attrs).assign(result[added])
         elif system == "hca":
@@ -309,19 +310,34 @@ class Job:
         if self.run.verbose:
             stages = [stage for stage in _STAGES if stage in self.stages]
             self.summary |= {f"seconds_{stage}": round(self.stages[stage], 3) for stage in stages}
-            rate = self.summary[self.unit] / max(self.summary["seconds"], 1e-3)
-            self.summary[f"{self.unit}_per_second"] = round(rate)
+            self.add_rates()
         if with_outputs:
             self.summary |= {name: str(path) for name, path in self.outputs.items()}
         show(self.summary, self.run.as_json, self.title, to, quiet=self.run.quiet)
 
-    def next(self, system: str, *options: str, reading: Sequence[str] | None = ()) -> None:
-        """Say with which command to go on: what shows the output, or the source with the options to read it.
+    def add_rates(self) -> None:
+        """Tell how many points a second were clustered, and how many in all, with start, reading and writing."""
+        for name in ("_clustering", ""):
+            rate = self.summary[self.unit] / max(self.summary[f"seconds{name}"], 1e-3)
+            self.summary[f"{self.unit}_per_second{name}"] = round(rate)
 
-        Without options to read it, the explorer would show other points of the source.
+    def next(
+        self, system: str, parameters: Mapping[str, Any], *options: str, reading: Sequence[str] | None = ()
+    ) -> None:
+        """Say with which command to go on: what shows the same clusters of the output, or of the source.
+
+        Without options to read the source, the explorer would show other points of it.
         """
         known = _SHOWN if system == "hca" else _SHOWN_POINTS
-        sources = [(self.outputs.get("output"), ()), (None if reading is None else Path(self.source), reading or ())]
+        of_output = () if self._own is None else reading or ()
+        sources = [
+            (self.outputs.get("output"), of_output),
+            (None if reading is None else Path(self.source), reading or ()),
+        ]
+        if system == "hca":  # outputs have channels as they came
+            sources.reverse()
+        given = [(f"--{name.replace('_', '-')}", value) for name, value in parameters.items() if value is not None]
+        options += tuple(word for name, value in given for word in (name, str(value)))
         found = ((path, how) for path, how in sources if path is not None and path.suffix in known and path.exists())
         path, how = next(found, (None, ()))
         if path is not None and not self.run.as_json and not self.run.quiet:

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import typer
 from typer.models import OptionInfo
 
-from daskclust.cli._console import RUNNING
+from daskclust.cli._console import RUNNING, TO_BEGIN
 from daskclust.io.replacing import check_replaced, clash, place_of
 from daskclust.parameters import described
 
@@ -73,6 +73,19 @@ class ParametersOf:
         entries = described(docstring).items()
         known = {name: _option(name, kind, " ".join(words.split()), required) for name, (kind, words) in entries}
         self.options = {name: known[name] for name in names}
+
+
+class AnyParametersOf(ParametersOf):
+    """Options that are parameters of several estimators, none of which must be given: None, where it is not."""
+
+    def __init__(self, *estimators: tuple[str, ...]) -> None:
+        self.options = {}
+        for estimator, *names in estimators:
+            for name, option in ParametersOf(estimator, *names).options.items():
+                type_, info = get_args(option.annotation)
+                has_one = option.default is not None and option.default is not inspect.Parameter.empty
+                info.rich_help_panel, info.show_default = TO_BEGIN, str(option.default) if has_one else "by the data"
+                self.options[name] = option.replace(default=None, annotation=Annotated[type_ | None, info])
 
 
 def _option(name: str, kind: str, words: str, required: tuple[str, ...]) -> inspect.Parameter:

@@ -97,7 +97,15 @@ def clue(
         job.table(lambda: cluster_table(result, weight=weight, n_clusters=count))
     job.show()
     of_axes = ["--coordinates", coordinates] if coordinates else []
-    job.next("clue", *of_axes, reading=words_of(file, Naming))
+    delta_c = given["dc"] if given["delta_c"] is None else given["delta_c"]
+    shown = {
+        "dc": given["dc"],
+        "rhoc": None if isinstance(given["rhoc"], str) else given["rhoc"],
+        "delta_c": delta_c,
+        "delta_o": delta_c if given["delta_o"] is None else given["delta_o"],
+        "kernel": given["kernel"],
+    }
+    job.next("clue", shown, *of_axes, reading=words_of(file, Naming))
 
 
 def _why(result: xr.Dataset, rhoc: float | str) -> str:

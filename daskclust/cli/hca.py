@@ -81,7 +81,7 @@ def hca(
     import numpy as np
 
     from daskclust.accessor._hca import cut_of
-    from daskclust.core.hierarchy import is_monotone
+    from daskclust.core.hierarchy import is_monotone, least_size
     from daskclust.hca.estimator import MahalanobisHCA
     from daskclust.hca.plan import cost_of_points
     from daskclust.io.cytometry.rows import prepared_in_words
@@ -141,7 +141,17 @@ def hca(
     job.show(to)
     if not run.as_json and not run.quiet:
         _show_clusters(label, to) if has_cut else _show_top(Z, min_size, to)  # type: ignore[arg-type]
-    job.next("hca", reading=words_of(file, Cells))
+    n, threshold = len(label), given["threshold"]
+    shown = {
+        "threshold": threshold / n if isinstance(threshold, int) else threshold,  # the explorer's is a fraction
+        "rule": given["rule"],
+        "distance": given["distance"],
+        "n_clusters": n_clusters,
+        "height": height,
+        "min_size": least_size(min_size, n) if has_cut else None,  # type: ignore[arg-type]
+        "apriori": {None: "none", "kmeans": "kmeans"}.get(asked) if asked is not ... else None,
+    }
+    job.next("hca", shown, reading=words_of(file, Cells))
 
 
 def _why(Z: np.ndarray[Any, Any], cut: dict[str, Any]) -> str:

@@ -70,10 +70,16 @@ class Reading(Naming):
 
         return open_points
 
-    def words(self, boxsize: str | None) -> list[str] | None:
-        """Return the options with which the explorer reads the same points; it has none for particles of a type."""
-        box = ["--boxsize", boxsize] if boxsize else []
-        return words_of(self, Naming) + box if self.particle_type == "dm" else None
+    @property
+    def words(self) -> list[str] | None:
+        """The options with which the explorer reads the same points; it has none for particles of a type."""
+        return words_of(self, Naming) if self.particle_type == "dm" else None
+
+
+def _box_in_words(box: Any) -> list[str]:
+    """Return the option for a box, which not every output tells."""
+    sides = box if isinstance(box, list | tuple) else [box]
+    return ["--boxsize", ",".join(str(side or "none") for side in sides)] if any(sides) else []
 
 
 # --------------------------------------------------------------------------------------------------------------- dbscan
@@ -119,7 +125,8 @@ def dbscan(
         job.table(lambda: _table(result, parameters, count))
     job.show()
     of_axes = ["--coordinates", coordinates] if coordinates else []
-    job.next("dbscan", *of_axes, reading=file.words(boxsize))
+    box = points.attrs.get("boxsize") if parameters["boxsize"] is ... else parameters["boxsize"]
+    job.next("dbscan", given, *of_axes, *_box_in_words(box), reading=file.words)
 
 
 def _table(result: xr.Dataset, parameters: dict[str, Any], count: int) -> xr.Dataset:
@@ -161,8 +168,11 @@ def fof(
 
     Particles closer than the linking length are friends; friends of friends are one halo. Give --b or --linking-length.
     """
+    import numpy as np
+
     from daskclust.core.data.checks import check_positive
     from daskclust.dbscan.plan import DbscanPlan
+    from daskclust.io import linking_length as mean_separation
     from daskclust.properties import halo_table
 
     job = Job("Friends-of-friends", "particles", path, run)
@@ -191,7 +201,11 @@ def fof(
         if halos is not None:
             job.summary["largest"] = int(halos["size"].max()) if count else 0
     job.show()
-    job.next("fof", reading=file.words(boxsize))
+    length = {"b": b, "linking_length": linking_length}
+    box = particles.attrs.get("boxsize") if parameters["boxsize"] is ... else parameters["boxsize"]
+    if linking_length is not None and box is not None and all(np.ravel(box)):  # there the explorer has b
+        length = {"b": linking_length / mean_separation(particles.assign_attrs(boxsize=box), 1.0)}
+    job.next("fof", length | given, *_box_in_words(box), reading=file.words)
 
 
 def _why_no_halo(particles: xr.Dataset, parameters: dict[str, Any]) -> str:

@@ -6,14 +6,16 @@ import importlib.util
 import secrets
 import shlex
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.table import Table
 
-from daskclust.cli._console import console, emit, errors, facts_table, show, table_of
+from daskclust.cli._console import TO_BEGIN, console, emit, errors, facts_table, show, table_of
 from daskclust.cli._options import (
+    AnyParametersOf,
     Axes,
     Box,
     Cells,
@@ -23,6 +25,7 @@ from daskclust.cli._options import (
     box_of,
     file_argument,
     names,
+    option,
     reading,
     running,
     writing,
@@ -37,7 +40,18 @@ _COLUMNS |= {"x": ".1f", "y": ".1f", "z": ".1f", "rms": ".2f"}
 
 System = Literal["clue", "events", "fof", "dbscan", "hca"]
 
+_to_begin = partial(option, TO_BEGIN, default="by the data")
+_PARAMETERS = AnyParametersOf(
+    ("clue:CLUE", "dc", "rhoc", "delta_c", "delta_o", "kernel"),
+    ("events:EventBuilder", "dt_max", "variant", "connectivity", "min_hits"),
+    ("dbscan:DBSCAN", "eps", "min_samples"),
+    ("dbscan:FriendsOfFriends", "linking_length", "min_members"),
+    ("hca:MahalanobisHCA", "threshold", "rule", "distance", "n_clusters"),
+)
+
 EXPLORE = """
+  # with the thresholds of a clustering
+  daskclust explore hits.parquet --system clue --dc 1.5 --rhoc 0.2
   # a file of your own, with units
   daskclust explore my.csv --system clue --columns px=x,py=y,E=energy --units x=mm,y=mm
   # on another machine, behind ssh -L 5006:localhost:5006 of this one; the port of this one may be another
@@ -84,6 +98,11 @@ def explore(
     boxsize: Box = None,
     file: Naming,
     cells: Cells,
+    given: Annotated[dict[str, Any], _PARAMETERS],
+    b: Annotated[float | None, _to_begin("Linking length over the mean separation.")] = None,
+    height: Annotated[float | None, _to_begin("Height at which a hierarchy is cut.")] = None,
+    min_size: Annotated[int | None, _to_begin("Cells of a cluster of a cut, at least.", min=1)] = None,
+    apriori: Annotated[Literal["given", "none", "kmeans"] | None, _to_begin("Apriori clusters.")] = None,
     port: Annotated[int, running("Port of the page; 0: a free one.", min=0, max=65535)] = 0,
     address: Annotated[str, running("Where to listen; another one lets others in, with a token.")] = "localhost",
     allow_origin: Annotated[
@@ -101,6 +120,8 @@ def explore(
     from daskclust.app.opening import open_file
     from daskclust.io.cytometry.rows import prepared_in_words
 
+    parameters = given | {"b": b, "height": height, "min_size": min_size, "apriori": apriori}
+    parameters |= {"cut": None if height is None else "height"}
     naming = file.naming(path if system != "hca" else "")  # of cells columns are chosen by --channels
     with progress(f"reading {path.name}", quiet=quiet):
         ds, *lines = open_file(path, system, **naming, coordinates=names(coordinates), cells=cells.reading)
@@ -120,6 +141,7 @@ def explore(
             token=secret,
             show=False,
             start=False,
+            **{name: value for name, value in parameters.items() if value is not None},
         )
     from daskclust.app.page.access import run
 

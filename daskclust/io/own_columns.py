@@ -68,7 +68,8 @@ def own_columns(path: str | os.PathLike[str], data_set: int | None = None) -> Ow
     if find is None:
         return None
     with reading(name, suffix[1:]):
-        return find(name, data_set) if find is _of_fcs else find(name)  # type: ignore[no-any-return]
+        found: OwnColumns | None = find(name, data_set) if find is _of_fcs else find(name)
+        return found
 
 
 def text_columns(path: str | os.PathLike[str]) -> list[str]:
@@ -144,11 +145,13 @@ def _dtype_of(kind: Any, *, missing: bool) -> np.dtype[Any]:
     """Return NumPy's type for one of Arrow's: object where there is none for it, or none for its missing values."""
     import pyarrow.types as kinds
 
-    if kinds.is_floating(kind) or ((kinds.is_integer(kind) or kinds.is_boolean(kind)) and not missing):
-        return np.dtype(kind.to_pandas_dtype())
-    if kinds.is_timestamp(kind):
-        return np.dtype(f"M8[{kind.unit}]")
-    return np.dtype("M8[D]") if kinds.is_date32(kind) else _TEXT
+    is_whole = (kinds.is_integer(kind) or kinds.is_boolean(kind)) and not missing
+    dtype: np.dtype[Any] = _TEXT
+    if kinds.is_floating(kind) or is_whole:
+        dtype = np.dtype(kind.to_pandas_dtype())
+    elif kinds.is_timestamp(kind) or kinds.is_date32(kind):
+        dtype = np.datetime64(0, "D" if kinds.is_date32(kind) else kind.unit).dtype
+    return dtype
 
 
 def _rows_of_files(files: list[str], rows: list[int], name: str, start: int, stop: int) -> npt.NDArray[Any]:
@@ -157,7 +160,8 @@ def _rows_of_files(files: list[str], rows: list[int], name: str, start: int, sto
 
     from daskclust.io.tables.parquet import rows_of
 
-    parts, begin = [], 0
+    parts: list[Any] = []
+    begin = 0
     for file, count in zip(files, rows, strict=True):
         first, last = max(start - begin, 0), min(stop - begin, count)
         if first < last or (start == stop and not parts):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import subprocess
 import sys
@@ -15,7 +14,7 @@ import xarray as xr
 from cases.clue import raise_if_dask_computes
 
 from daskclust import datasets, io
-from daskclust.systems import SYSTEMS, System
+from daskclust.systems import SYSTEMS
 
 ORDERS = {
     "daskclust first": "import daskclust; import xarray",
@@ -209,15 +208,3 @@ def test_lists_its_methods_with_their_parameters() -> None:
     lines = repr(ds.clust).splitlines()
     assert "'hit': 600" in lines[0]
     assert {line.partition("(")[0] for line in lines[1:]} == {f"  .{name}" for name in (*SYSTEMS, "assign")}
-
-
-@pytest.mark.parametrize("system", SYSTEMS.values(), ids=str)
-def test_parameters_are_those_of_the_estimator(system: System) -> None:
-    """But for those of scikit-learn that have one value, and a cut and a box that are the Dataset's by default."""
-    method = inspect.signature(getattr(xr.Dataset().clust, system.name)).parameters
-    own = inspect.signature(system.estimator).parameters
-    only = {"metric", "metric_params", "algorithm", "leaf_size", "p", "n_jobs"}
-    assert not own.keys() - method.keys() - only
-    differ = [name for name in own.keys() & method.keys() if method[name].default != own[name].default]
-    expected = {"fof": ["boxsize", "linking_length"], "dbscan": ["boxsize"], "hca": ["n_clusters"]}
-    assert sorted(differ) == expected.get(system.name, [])

@@ -48,7 +48,7 @@ class Dbscan(_Points):
     def __init__(self, ds: xr.Dataset) -> None:
         super().__init__(ds)
         eps = self._length("eps", "largest distance of neighbours")
-        self.parameters = (eps, Parameter("min_samples", "whole", 8, 1, 100, doc="neighbours of core points"))
+        self.parameters = (eps, Parameter("min_samples", "whole", 5, 1, 100, doc="neighbours of core points"))
 
 
 class Fof(_Points):
@@ -63,4 +63,4 @@ class Fof(_Points):
         is_closed = self._is_box and all(np.ravel(ds.attrs["boxsize"]))  # None or 0 along an open axis
         by_mean = Parameter("b", "linear", 0.2, 0.05, 0.5, doc="length by mean separation")
         length = by_mean if is_closed else self._length("linking_length", "largest distance of friends")
-        self.parameters = (length, Parameter("min_members", "whole", 20, 2, 500, doc="members of a group, at least"))
+        self.parameters = (length, Parameter("min_members", "whole", 2, 2, 500, doc="members of a group, at least"))
