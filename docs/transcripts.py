@@ -59,7 +59,7 @@ SECTIONS = {
     ],
     "`hca`: cells": [
         "daskclust hca tube.fcs --threshold 100 --n-clusters 6 --min-size 30 -o cells.csv --table populations.csv",
-        "daskclust hca tube.fcs --threshold 100 2> summary.txt | head -3",
+        "daskclust hca tube.fcs --threshold 100 --merges - 2> summary.txt | head -3",
     ],
     "`explore`: in the browser": ["daskclust explore hits.parquet --no-browser"],
     "`demo`": ["daskclust demo"],

@@ -43,6 +43,9 @@ def show(summary: dict[str, Any], as_json: bool, title: str, to: Console = conso
         emit(summary)
     elif not quiet:
         facts = {name: value for name, value in summary.items() if name not in ("seconds_compiling", *_LINES)}
+        if "seconds_clustering" in facts:  # what has no other word is of all
+            in_all = [name for name in facts if name == "seconds" or name.endswith("_per_second")]
+            facts = {f"{name} in all" if name in in_all else name: value for name, value in facts.items()}
         if compiling := summary.get("seconds_compiling"):
             facts["compiling"] = f"{compiling:.1f} s, once"
         to.print(facts_table(title, facts))
@@ -92,8 +95,8 @@ def _plain(value: Any) -> Any:
 
 
 # -------------------------------------------------------------------------------------------------------------- manuals
-RUNNING, READOUTS = "Running", "Raw words and readouts"
-_MORE = (RUNNING, READOUTS)  # panels of options that a short help leaves out
+RUNNING, READOUTS, TO_BEGIN = "Running", "Raw words and readouts", "Parameters to begin with"
+_MORE = (RUNNING, READOUTS, TO_BEGIN)  # panels of options that a short help leaves out
 PAGE = "docs/howto/terminal.md"
 READS = {
     "clue": (CALORIMETER, ("x", "y", "layer", "energy", "event")),

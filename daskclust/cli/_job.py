@@ -5,21 +5,24 @@ from __future__ import annotations
 import logging
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from daskclust.cli._console import console, show, tell
-from daskclust.cli._options import WRITABLE, Json, Quiet, check_outputs, running, writing
+from daskclust.cli._options import WRITABLE, Json, Quiet, check_outputs, names, running, writing
 from daskclust.cli._progress import Work, progress
+from daskclust.core.data.quote import listed, meant
 from daskclust.core.device.machine_code.compiling import Clock
 from daskclust.io.replacing import naming
 
 if TYPE_CHECKING:
     import xarray as xr
     from rich.console import Console
+
+    from daskclust.io.own_columns import OwnColumns
 
 logger = logging.getLogger(__name__)
 
@@ -33,9 +36,10 @@ _SHOWN_POINTS = (*_SHOWN, ".h5", ".hdf5", ".npz", ".npy", ".zarr", ".root", ".ar
 class Running:
     """Options of every command that clusters: what it writes, where it clusters, and what it shows."""
 
-    output: Annotated[
-        Path | None, writing("Points with labels: .parquet, .csv, .h5, .npz or .zarr.", "--output", "-o")
-    ] = None
+    output: Annotated[Path | None, writing("Points with labels: .parquet, .csv, .h5, .root ...", "--output", "-o")] = (
+        None
+    )
+    only: Annotated[str | None, running("Columns of -o: x,y,label.", default="the file's, and results")] = None
     table: Annotated[Path | None, writing("Clusters, a row each, in the same formats.")] = None
     workers: Annotated[int, running("Processes of a Dask cluster; 0: this process, on all cores.", min=0)] = 0
     cuda: Annotated[bool, running("Cluster on an NVIDIA GPU, or one for each worker.", "--cuda")] = False
@@ -50,6 +54,8 @@ class Running:
     def __post_init__(self) -> None:
         if self.scheduler is not None and self.workers:
             raise ValueError(f"--scheduler {self.scheduler} has workers of its own; leave --workers out")
+        if self.only is not None and self.output is None:
+            raise ValueError(f"--only {self.only} chooses columns of an output; give -o, or leave it out")
         if self.wait is not None and self.scheduler is None:
             raise ValueError(f"--wait {self.wait} is for workers of a --scheduler; leave it out")
         if self.memory_limit is not None and not self.workers:
@@ -130,6 +136,7 @@ class Job:
         self.outputs: dict[str, Path] = {name: path for name, path in found.items() if path is not None}
         check_outputs([source, *others], {_OPTIONS[name]: path for name, path in self.outputs.items()}, suffixes)
         self.summary: dict[str, Any] = {}
+        self._own: OwnColumns | None = None
         self.stages: dict[str, float] = {}
         self._clock = Clock()
 
@@ -142,6 +149,7 @@ class Job:
             yield
             if self.run.workers:
                 self.work.begin("stopping workers")
+        self.summary["seconds_clustering"] = round(self.stages.get("clustering", 0.0), 3)
         self.summary["seconds"] = round(self._clock.seconds, 3)
         self.summary["seconds_compiling"] = round(self._clock.compiling, 3)
 
@@ -155,18 +163,47 @@ class Job:
             self.stages[name] = self.stages.get(name, 0.0) + clock.seconds
 
     def read(
-        self, reader: Callable[..., xr.Dataset], chunks: int | None, about: int = 1 << 20, **options: Any
+        self,
+        reader: Callable[..., xr.Dataset],
+        chunks: int | None,
+        system: str,
+        about: int = 1 << 20,
+        data_set: int | None = None,
     ) -> xr.Dataset:
-        """Return the points of the source; where workers cluster, lazy in chunks of so many, by default of `about`."""
+        """Return the points of the source; where workers cluster, lazy in chunks of so many, by default of `about`.
+
+        For an output, its own columns are opened, too.
+        """
+        from daskclust.io.own_columns import own_columns
         from daskclust.io.rows import About
 
         path = Path(self.source)
         self.work.read(path, is_lazy=self.run.is_on_dask)
         with self.stage("reading"):
-            ds = reader(path, chunks=(chunks or About(about)) if self.run.is_on_dask else None, **options)
+            ds = reader(path, chunks=(chunks or About(about)) if self.run.is_on_dask else None)
+            if "output" in self.outputs and self.outputs["output"].suffix != ".npy":
+                self._own = own_columns(path, data_set)
+                self._check_columns(ds, system)
         if (told := ds.attrs.get("columns")) and not self.run.quiet:
             logger.warning("columns were taken as %s", told)
         return ds
+
+    def _check_columns(self, points: xr.Dataset, system: str) -> None:
+        """Refuse names of --only that the output will not have, and columns that its format does not hold."""
+        from daskclust.accessor._results import RESULTS
+
+        own = {} if self._own is None else self._own.columns
+        known = [*(own or points.variables), "event", *RESULTS[system]]
+        chosen = names(self.run.only) or known
+        for name in chosen:
+            if name not in known:
+                raise ValueError(
+                    f"--only names {name!r}, which -o does not have{meant(name, known)}; it has {listed(known)}"
+                )
+        text = [name for name in chosen if name in own and not own[name].is_number]
+        if text and self.outputs["output"].suffix == ".fcs":
+            numbers = [name for name in own if own[name].is_number]
+            raise ValueError(f"-o .fcs holds numbers alone, got {listed(text)}; choose only={[*numbers, 'label']}")
 
     def cluster(
         self, points: xr.Dataset, system: str, parameters: dict[str, Any], wanted: list[str] | None = None
@@ -216,6 +253,37 @@ class Job:
 
         self.write(name, lambda path: write_hits(data, path))
 
+    def save_points(self, result: xr.Dataset, system: str, *, is_converted: bool = False) -> None:
+        """Write all columns of the source under their own names, and the results; of these what --only names."""
+        from daskclust.accessor._results import RESULTS
+        from daskclust.io.cytometry.write import columns_of
+
+        if "output" not in self.outputs:
+            return
+        dim, own = result["label"].dims[0], self._own
+        added = ["label"] if system == "hca" else list(RESULTS[system])  # a height would be a channel of these cells
+        if own is not None and own.rows == result.sizes[dim] and (is_converted or not self._has_all(result, added)):
+            added += ["event"] * ("event" in result.variables and "event" not in own.columns)
+            with self.stage("reading"):
+                ds = own.dataset(str(dim), result.chunks.get(dim))
+            attrs = {system: result.attrs[system]} if system == "hca" else result.attrs
+            result = ds.drop_vars([name for name in added if name in ds]).assign_attrs(attrs).assign(result[added])
+        elif system == "hca":
+            result = columns_of(result.drop_vars(["point_height", "linkage", "is_apriori", "linkage_column"]))
+        chosen = names(self.run.only)
+        self.save("output", result if chosen is None else result[chosen])
+
+    def _has_all(self, result: xr.Dataset, added: Sequence[str]) -> bool:
+        """Return whether a result has all columns of the source as they are there."""
+        for name, column in (self._own.columns if self._own else {}).items():
+            if name in added:
+                continue
+            if name not in result.variables or result[name].dtype != column.dtype:
+                return False
+            if result[name].attrs.get("units", "1") != (column.units or result[name].attrs.get("units", "1")):
+                return False
+        return True
+
     def write(self, name: str, write: Callable[[Path], None]) -> None:
         """Write an output, if it is asked for."""
         if name not in self.outputs:
@@ -242,19 +310,34 @@ class Job:
         if self.run.verbose:
             stages = [stage for stage in _STAGES if stage in self.stages]
             self.summary |= {f"seconds_{stage}": round(self.stages[stage], 3) for stage in stages}
-            rate = self.summary[self.unit] / max(self.summary["seconds"], 1e-3)
-            self.summary[f"{self.unit}_per_second"] = round(rate)
+            self.add_rates()
         if with_outputs:
             self.summary |= {name: str(path) for name, path in self.outputs.items()}
         show(self.summary, self.run.as_json, self.title, to, quiet=self.run.quiet)
 
-    def next(self, system: str, *options: str, reading: Sequence[str] | None = ()) -> None:
-        """Say with which command to go on: what shows the output, or the source with the options to read it.
+    def add_rates(self) -> None:
+        """Tell how many points a second were clustered, and how many in all, with start, reading and writing."""
+        for name in ("_clustering", ""):
+            rate = self.summary[self.unit] / max(self.summary[f"seconds{name}"], 1e-3)
+            self.summary[f"{self.unit}_per_second{name}"] = round(rate)
 
-        Without options to read it, the explorer would show other points of the source.
+    def next(
+        self, system: str, parameters: Mapping[str, Any], *options: str, reading: Sequence[str] | None = ()
+    ) -> None:
+        """Say with which command to go on: what shows the same clusters of the output, or of the source.
+
+        Without options to read the source, the explorer would show other points of it.
         """
         known = _SHOWN if system == "hca" else _SHOWN_POINTS
-        sources = [(self.outputs.get("output"), ()), (None if reading is None else Path(self.source), reading or ())]
+        of_output = () if self._own is None else reading or ()
+        sources = [
+            (self.outputs.get("output"), of_output),
+            (None if reading is None else Path(self.source), reading or ()),
+        ]
+        if system == "hca":  # outputs have channels as they came
+            sources.reverse()
+        given = [(f"--{name.replace('_', '-')}", value) for name, value in parameters.items() if value is not None]
+        options += tuple(word for name, value in given for word in (name, str(value)))
         found = ((path, how) for path, how in sources if path is not None and path.suffix in known and path.exists())
         path, how = next(found, (None, ()))
         if path is not None and not self.run.as_json and not self.run.quiet:

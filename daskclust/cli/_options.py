@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import typer
 from typer.models import OptionInfo
 
-from daskclust.cli._console import RUNNING
+from daskclust.cli._console import RUNNING, TO_BEGIN
 from daskclust.io.replacing import check_replaced, clash, place_of
 from daskclust.parameters import described
 
@@ -73,6 +73,19 @@ class ParametersOf:
         entries = described(docstring).items()
         known = {name: _option(name, kind, " ".join(words.split()), required) for name, (kind, words) in entries}
         self.options = {name: known[name] for name in names}
+
+
+class AnyParametersOf(ParametersOf):
+    """Options that are parameters of several estimators, none of which must be given: None, where it is not."""
+
+    def __init__(self, *estimators: tuple[str, ...]) -> None:
+        self.options = {}
+        for estimator, *names in estimators:
+            for name, option in ParametersOf(estimator, *names).options.items():
+                type_, info = get_args(option.annotation)
+                has_one = option.default is not None and option.default is not inspect.Parameter.empty
+                info.rich_help_panel, info.show_default = TO_BEGIN, str(option.default) if has_one else "by the data"
+                self.options[name] = option.replace(default=None, annotation=Annotated[type_ | None, info])
 
 
 def _option(name: str, kind: str, words: str, required: tuple[str, ...]) -> inspect.Parameter:
@@ -231,15 +244,25 @@ class ColumnOptions:
         str | None, reading("x=mm,energy=MeV: units, where the file tells none.", default="as --help-all says")
     ] = None
 
-    def naming(self, **needs: Any) -> dict[str, Any]:
-        """Return what readers take, and as `needs` the variables that options name: a name each, several or none."""
+    def naming(self, source: str | Path = "", **needs: Any) -> dict[str, Any]:
+        """Return what readers take, and as `needs` the variables that options name: a name each, several or none.
+
+        Columns of text that no option names are left out: readers have no use for them.
+        """
         columns: Any = names(self.columns)
         if self.columns is not None and "=" in self.columns:
             pairs = pairs_of("--columns", self.columns, "PosX=x,PosY=y,note=") or {}
             columns = {theirs: ours or None for theirs, ours in pairs.items()}
-        found = {"columns": columns, "units": pairs_of("--units", self.units, "x=mm,energy=MeV")}
+        units = pairs_of("--units", self.units, "x=mm,energy=MeV")
         given = {option: [value] if isinstance(value, str) else value for option, value in needs.items()}
         named = {option: value for option, value in given.items() if isinstance(value, list)}
+        if source and (columns is None or (isinstance(columns, dict) and "*" not in columns)):
+            from daskclust.io.own_columns import text_columns
+
+            used = {*(columns or {}), *(name for value in named.values() for name in value)}
+            text = [name for name in text_columns(source) if name not in used]
+            columns = {**dict.fromkeys(text), **(columns or {})} if text else columns
+        found = {"columns": columns, "units": units}
         return found | ({"needs": named} if named else {})
 
 
@@ -267,7 +290,7 @@ class CellOptions:
 
 
 # -------------------------------------------------------------------------------------------------------------- outputs
-WRITABLE = (".parquet", ".pq", ".csv", ".h5", ".hdf5", ".npz", ".zarr")
+WRITABLE = (".parquet", ".pq", ".csv", ".h5", ".hdf5", ".npz", ".zarr", ".root", ".fcs")
 
 
 def check_outputs(

@@ -75,12 +75,12 @@ def clue(
     sides = pairs_of("--wrap", ",".join(wrap) if wrap else None, "phi=6.283185307")
     periods: Any = {axis: number_or_text(side) for axis, side in sides.items()} if sides else None
     axis_periods(periods, axes or ("x", "y"))  # refused before anything is read
-    naming = file.naming(rhoc=given["rhoc"], coordinates=axes)
+    naming = file.naming(path, rhoc=given["rhoc"], coordinates=axes)
     if run.dry_run:
         estimate(job, partial(read_hits, **naming), lambda *_: CluePlan.cost, chunks)
         return
     with job.started():
-        hits = job.read(read_hits, chunks, **naming)
+        hits = job.read(partial(read_hits, **naming), chunks, "clue")
         result = job.cluster(hits, "clue", {**given, "wrap": periods, "coordinates": axes, "partition": partition})
         words = [said for name, said in _WITHOUT.items() if name not in hits]
         if words and result["label"].size and not run.quiet:
@@ -92,12 +92,20 @@ def clue(
             unit = result[(axes or ("x",))[0]].attrs.get("units", "the unit of the file")
             few = f"few hits are within dc {given['dc']:g} {unit} of another"
             job.summary["reason"] = f"{few}: are --units and --dc right?"
-        job.save("output", result)
+        job.save_points(result, "clue", is_converted=file.units is not None)
         weight = "energy" if "energy" in result else None
         job.table(lambda: cluster_table(result, weight=weight, n_clusters=count))
     job.show()
     of_axes = ["--coordinates", coordinates] if coordinates else []
-    job.next("clue", *of_axes, reading=words_of(file, ColumnOptions))
+    delta_c = given["dc"] if given["delta_c"] is None else given["delta_c"]
+    shown = {
+        "dc": given["dc"],
+        "rhoc": None if isinstance(given["rhoc"], str) else given["rhoc"],
+        "delta_c": delta_c,
+        "delta_o": delta_c if given["delta_o"] is None else given["delta_o"],
+        "kernel": given["kernel"],
+    }
+    job.next("clue", shown, *of_axes, reading=words_of(file, ColumnOptions))
 
 
 def _why(result: xr.Dataset, rhoc: float | str) -> str:

@@ -97,12 +97,12 @@ def events(
             job.none("clusters", lambda: _why(pixels, builder, prepare, job))
     if job.summary.get("clusters_kept") == 0 < job.summary["clusters"]:
         job.summary["reason"] = f"0 clusters kept: where {where!r} holds for none of {job.summary['clusters']:,}"
-    job.summary["hits_per_second"] = round(job.summary["hits"] / max(job.summary["seconds"], 1e-3))
+    job.add_rates()
     if pixels.follow:
         ending.show(job)
     else:
         job.show()
-    job.next("events", reading=words_of(pixels, ColumnOptions))
+    job.next("events", given, reading=words_of(pixels, ColumnOptions))
 
 
 def _why(pixels: Pixels, builder: EventBuilder, prepare: Prepare, job: Job) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -42,7 +42,7 @@ EXAMPLES = """
   # eight populations of at least 30 cells
   daskclust hca tube.fcs --threshold 100 --n-clusters 8 --min-size 30 -o cells.csv
   # lines as gmhclust prints them
-  daskclust hca data --threshold 0.5 --assignments asgns > merges.txt
+  daskclust hca data --threshold 0.5 --assignments asgns --merges - > merges.txt
 """
 
 
@@ -50,7 +50,7 @@ EXAMPLES = """
 class RunningHca(Running):
     """Options of where a command clusters, and what it writes and shows; its tree, too."""
 
-    merges_output: Annotated[Path | None, writing("The tree, a row each merge; also .npy.", "--merges")] = None
+    merges_output: Annotated[Path | None, writing("The tree, a row each merge; .npy; - prints it.", "--merges")] = None
 
 
 def hca(
@@ -81,12 +81,13 @@ def hca(
     import numpy as np
 
     from daskclust.accessor._hca import cut_of
-    from daskclust.core.hierarchy import is_monotone
+    from daskclust.core.hierarchy import is_monotone, least_size
     from daskclust.hca.estimator import MahalanobisHCA
     from daskclust.hca.plan import cost_of_points
-    from daskclust.io import write_cells
     from daskclust.io.cytometry.rows import prepared_in_words
 
+    prints = run.merges_output == Path("-")
+    run = replace(run, merges_output=None) if prints else run
     others = [] if assignments is None else [assignments]
     job = Job("Mahalanobis HCA", "cells", path, run, _WRITABLE, others)
     if assignments is not None and apriori is not None:
@@ -108,7 +109,7 @@ def hca(
         estimate(job, opened, cost, chunks, _ABOUT)
         return
     with job.started():
-        cells = job.read(opened, chunks, _ABOUT)
+        cells = job.read(opened, chunks, "hca", _ABOUT, file.data_set)
         is_gmhc = path.suffix.lower() not in _NOT_GMHC and "layout" in cells.attrs
         cut = {"n_clusters": n_clusters, "height": height, "min_size": min_size}
         how = {"order": order or ("groups" if is_gmhc else "height"), "apriori": asked, **cut}
@@ -128,17 +129,29 @@ def hca(
             job.summary |= {"clusters": int(label.max(initial=-1)) + 1, "noise": int((label < 0).sum())}
             job.none("clusters", lambda: _why(Z, cut))
         is_bare = job.outputs.get("output", path).suffix == ".npy"
-        job.write("output", lambda target: _save(label, target) if is_bare else write_cells(_labelled(result), target))
+        if is_bare:
+            job.write("output", lambda target: _save(label, target))
+        else:
+            job.save_points(result, "hca")
         job.table(lambda: _table(result, job.summary["clusters"]))
         job.write("merges_output", lambda target: _write_tree(result, target, cells.attrs))
-    prints = not job.outputs and not run.as_json
     if prints:
         _print_merges(Z)
     to = errors if prints else console
     job.show(to)
     if not run.as_json and not run.quiet:
         _show_clusters(label, to) if has_cut else _show_top(Z, min_size, to)  # type: ignore[arg-type]
-    job.next("hca", reading=words_of(file, CellOptions))
+    n, threshold = len(label), given["threshold"]
+    shown = {
+        "threshold": threshold / n if isinstance(threshold, int) else threshold,  # the explorer's is a fraction
+        "rule": given["rule"],
+        "distance": given["distance"],
+        "n_clusters": n_clusters,
+        "height": height,
+        "min_size": least_size(min_size, n) if has_cut else None,  # type: ignore[arg-type]
+        "apriori": {None: "none", "kmeans": "kmeans"}.get(asked) if asked is not ... else None,
+    }
+    job.next("hca", shown, reading=words_of(file, CellOptions))
 
 
 def _why(Z: np.ndarray[Any, Any], cut: dict[str, Any]) -> str:

@@ -53,10 +53,10 @@ class Reading(ColumnOptions):
     particle_type: Annotated[str, reading("Of a snapshot: gas, dm, stars, bh, or a number.")] = "dm"
     fill_missing: Annotated[bool, reading("Fill chunks that a zarr store lacks.", "--fill-missing")] = False
 
-    def reader(self, **needs: Any) -> Callable[..., xr.Dataset]:
+    def reader(self, path: Path, **needs: Any) -> Callable[..., xr.Dataset]:
         """Return what opens a file; options for particles are of no use for tables."""
         kind = int(self.particle_type) if self.particle_type.isdecimal() else self.particle_type
-        naming = self.naming(**needs)
+        naming = self.naming(path, **needs)
 
         def open_points(path: Path, chunks: int | None) -> xr.Dataset:
             from daskclust import io
@@ -70,10 +70,16 @@ class Reading(ColumnOptions):
 
         return open_points
 
-    def words(self, boxsize: str | None) -> list[str] | None:
-        """Return the options with which the explorer reads the same points; it has none for particles of a type."""
-        box = ["--boxsize", boxsize] if boxsize else []
-        return words_of(self, ColumnOptions) + box if self.particle_type == "dm" else None
+    @property
+    def words(self) -> list[str] | None:
+        """The options with which the explorer reads the same points; it has none for particles of a type."""
+        return words_of(self, ColumnOptions) if self.particle_type == "dm" else None
+
+
+def _box_in_words(box: Any) -> list[str]:
+    """Return the option for a box, which not every output tells."""
+    sides = box if isinstance(box, list | tuple) else [box]
+    return ["--boxsize", ",".join(str(side or "none") for side in sides)] if any(sides) else []
 
 
 # --------------------------------------------------------------------------------------------------------------- dbscan
@@ -99,13 +105,13 @@ def dbscan(
     check_positive("eps", given["eps"])  # refused before any work
     axes = names(coordinates)
     parameters: dict[str, Any] = {**given, "boxsize": box_of(boxsize), "coordinates": axes, "weight": weight}
-    reader = file.reader(coordinates=axes, weight=weight)
+    reader = file.reader(path, coordinates=axes, weight=weight)
     if run.dry_run:
         plan = DbscanPlan(given["eps"], given["min_samples"], 1, (), weight is not None)
         estimate(job, reader, lambda *_: plan.cost, chunks)
         return
     with job.started():
-        points = job.read(reader, chunks)
+        points = job.read(reader, chunks, "dbscan")
         result = job.cluster(points, "dbscan", parameters, ["label", "is_core"])
         count = _count(result["label"])
         job.summary = {
@@ -115,11 +121,12 @@ def dbscan(
             "noise": int((result["label"] < 0).sum()),
         }
         job.none("clusters", lambda: _why_no_core(points, parameters))
-        job.save("output", result)
+        job.save_points(result, "dbscan", is_converted=file.units is not None)
         job.table(lambda: _table(result, parameters, count))
     job.show()
     of_axes = ["--coordinates", coordinates] if coordinates else []
-    job.next("dbscan", *of_axes, reading=file.words(boxsize))
+    box = points.attrs.get("boxsize") if parameters["boxsize"] is ... else parameters["boxsize"]
+    job.next("dbscan", given, *of_axes, *_box_in_words(box), reading=file.words)
 
 
 def _table(result: xr.Dataset, parameters: dict[str, Any], count: int) -> xr.Dataset:
@@ -161,8 +168,11 @@ def fof(
 
     Particles closer than the linking length are friends; friends of friends are one halo. Give --b or --linking-length.
     """
+    import numpy as np
+
     from daskclust.core.data.checks import check_positive
     from daskclust.dbscan.plan import DbscanPlan
+    from daskclust.io import linking_length as mean_separation
     from daskclust.properties import halo_table
 
     job = Job("Friends-of-friends", "particles", path, run)
@@ -170,12 +180,12 @@ def fof(
         raise ValueError(f"got --b {b} and --linking-length {linking_length}; give one of them")
     check_positive(*(("--b", b) if linking_length is None else ("--linking-length", linking_length)))
     parameters = {"linking_length": linking_length, "b": b, **given, "boxsize": box_of(boxsize)}
-    reader = file.reader()
+    reader = file.reader(path)
     if run.dry_run:
         estimate(job, reader, lambda *_: DbscanPlan(1.0, 2, 2, ()).cost, chunks)
         return
     with job.started():
-        particles = job.read(reader, chunks)
+        particles = job.read(reader, chunks, "fof")
         result = job.cluster(particles, "fof", parameters, ["label"])
         label = result["label"]
         count = _count(label)
@@ -186,13 +196,17 @@ def fof(
             "particles_in_halos": int((label >= 0).sum()),
         }
         job.none("halos", lambda: _why_no_halo(particles, parameters))
-        job.save("output", result)
+        job.save_points(result, "fof", is_converted=file.units is not None)
         box = ... if parameters["boxsize"] == "auto" else parameters["boxsize"]
         halos = job.table(lambda: halo_table(result, boxsize=box, n_clusters=count))
         if halos is not None:
             job.summary["largest"] = int(halos["size"].max()) if count else 0
     job.show()
-    job.next("fof", reading=file.words(boxsize))
+    length = {"b": b, "linking_length": linking_length}
+    box = particles.attrs.get("boxsize") if parameters["boxsize"] is ... else parameters["boxsize"]
+    if linking_length is not None and box is not None and all(np.ravel(box)):  # there the explorer has b
+        length = {"b": linking_length / mean_separation(particles.assign_attrs(boxsize=box), 1.0)}
+    job.next("fof", length | given, *_box_in_words(box), reading=file.words)
 
 
 def _why_no_halo(particles: xr.Dataset, parameters: dict[str, Any]) -> str:

@@ -6,15 +6,16 @@ import importlib.util
 import secrets
 import shlex
 import time
-from dataclasses import make_dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.table import Table
 
-from daskclust.cli._console import console, emit, errors, facts_table, show, table_of
+from daskclust.cli._console import TO_BEGIN, console, emit, errors, facts_table, show, table_of
 from daskclust.cli._options import (
+    AnyParametersOf,
     Axes,
     Box,
     CellOptions,
@@ -22,9 +23,9 @@ from daskclust.cli._options import (
     Json,
     Quiet,
     box_of,
-    clustering,
     file_argument,
     names,
+    option,
     reading,
     running,
     writing,
@@ -38,30 +39,20 @@ _COLUMNS = {"cluster": "d", "layer": "d", "size": "d", "energy": ".2f", "mass": 
 _COLUMNS |= {"x": ".1f", "y": ".1f", "z": ".1f", "rms": ".2f"}
 
 System = Literal["clue", "events", "fof", "dbscan", "hca"]
-_GIVEN: dict[str, dict[str, Any]] = {
-    "clue": {"dc": float, "rhoc": float, "delta_c": float, "delta_o": float, "kernel": str},
-    "events": {"dt_max": float, "min_hits": int, "variant": str, "connectivity": int, "max_pixel_hits": float},
-    "dbscan": {"eps": float, "min_samples": int},
-    "fof": {"b": float, "linking_length": float, "min_members": int},
-    "hca": {"threshold": float, "rule": str, "distance": str, "n_clusters": int, "height": float, "min_size": int},
-}
-Given: Any = make_dataclass(
-    "Given",
-    [
-        (name, Annotated[kind | None, clustering(f"Of {system}, to begin with.", default="by the data")], None)
-        for system, kinds in _GIVEN.items()
-        for name, kind in kinds.items()
-    ],
-    frozen=True,
-    kw_only=True,
+_to_begin = partial(option, TO_BEGIN, default="by the data")
+_PARAMETERS = AnyParametersOf(
+    ("clue:CLUE", "dc", "rhoc", "delta_c", "delta_o", "kernel"),
+    ("events:EventBuilder", "dt_max", "variant", "connectivity", "min_hits"),
+    ("dbscan:DBSCAN", "eps", "min_samples"),
+    ("dbscan:FriendsOfFriends", "linking_length", "b", "min_members"),
+    ("hca:MahalanobisHCA", "threshold", "rule", "distance", "n_clusters"),
 )
-"""Parameters with which the explorer begins, named as estimators and methods of ``ds.clust`` name them."""
 
 EXPLORE = """
+  # with the thresholds of a clustering
+  daskclust explore hits.parquet --system clue --dc 1.5 --rhoc 0.2
   # a file of your own, with units
   daskclust explore my.csv --system clue --columns px=x,py=y,E=energy --units x=mm,y=mm
-  # with parameters to begin with
-  daskclust explore hits.parquet --system clue --dc 1.5 --rhoc 0.2
   # on another machine, behind ssh -L 5006:localhost:5006 of this one; the port of this one may be another
   daskclust explore run.tpx3 --port 5006 --no-browser
   # behind jupyter-server-proxy of a hub
@@ -104,7 +95,11 @@ def explore(
     system: Annotated[System | None, reading("What clusters the points.", default="what suits the file")] = None,
     coordinates: Axes = None,
     boxsize: Box = None,
-    given: Given,
+    given: Annotated[dict[str, Any], _PARAMETERS],
+    max_pixel_hits: Annotated[float | None, _to_begin("Hits of a pixel that is not noisy, at most.")] = None,
+    height: Annotated[float | None, _to_begin("Height at which a hierarchy is cut.")] = None,
+    min_size: Annotated[int | None, _to_begin("Cells of a cluster of a cut, at least.", min=1)] = None,
+    apriori: Annotated[Literal["given", "none", "kmeans"] | None, _to_begin("Apriori clusters.")] = None,
     layout: Annotated[
         Literal["chips", "quad"] | None, reading("Of several chips: apart, or one detector.", default="the file's")
     ] = None,
@@ -130,9 +125,11 @@ def explore(
     from daskclust.core.data.inputs import NOT_CLUSTERED
     from daskclust.io.cytometry.rows import prepared_in_words
 
+    parameters = given | {"max_pixel_hits": max_pixel_hits, "height": height, "min_size": min_size, "apriori": apriori}
     pixels = {name: value for name, value in (("layout", layout), ("gap", gap)) if value is not None}
+    naming = file.naming(path if system != "hca" else "")  # of cells columns are chosen by --channels
     with progress(f"reading {path.name}", quiet=quiet):
-        how = {**file.naming(), "coordinates": names(coordinates), "cells": cells.reading, "pixels": pixels}
+        how = {**naming, "coordinates": names(coordinates), "cells": cells.reading, "pixels": pixels}
         ds, *lines = open_file(path, system, **how)
         if (box := box_of(boxsize)) != "auto":
             ds = ds.assign_attrs(boxsize=box)
@@ -150,7 +147,7 @@ def explore(
             token=secret,
             show=False,
             start=False,
-            **{name: value for name, value in vars(given).items() if value is not None},
+            **{name: value for name, value in parameters.items() if value is not None},
         )
     from daskclust.app.page.access import run
 

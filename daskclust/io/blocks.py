@@ -25,15 +25,15 @@ Labelled = TypeVar("Labelled", xr.Dataset, xr.DataArray)
 BLOCK_ROWS = 1 << 20
 
 
-def only_dim(ds: xr.Dataset) -> str:
-    """Return the one dimension of all variables, if they are columns of numbers."""
+def only_dim(ds: xr.Dataset, kinds: str = "fiubMO") -> str:
+    """Return the one dimension of all variables, if they are columns of numbers, or times and text (objects)."""
     if not ds.variables:
         raise ValueError("the Dataset has no variables; there is nothing to write")
     for name, v in ds.variables.items():
-        if v.ndim != 1 or v.dtype.kind not in "fiub":
+        if v.ndim != 1 or v.dtype.kind not in kinds:
             raise ValueError(
-                f"variable {quoted(name)} has dimensions {v.dims} and dtype {v.dtype}, which is no column of numbers; "
-                f"leave it out with ds.drop_vars({quoted(name)})"
+                f"variable {quoted(name)} has dimensions {v.dims} and dtype {v.dtype}, which is no column of "
+                f"numbers{' or text' * ('O' in kinds)}; leave it out with ds.drop_vars({quoted(name)})"
             )
     dims = {v.dims[0] for v in ds.variables.values()}
     if len(dims) > 1:
@@ -59,6 +59,15 @@ def with_scalars_told(ds: xr.Dataset) -> xr.Dataset:
 def column_dtypes(ds: xr.Dataset) -> dict[str, np.dtype[Any]]:
     """Return the types of all variables in native byte order, by name."""
     return {str(name): v.dtype.newbyteorder("=") for name, v in ds.variables.items()}
+
+
+def as_text(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return times and objects as text, what is missing as an empty one; numbers as they are."""
+    if values.dtype.kind == "M":
+        values = np.where(np.isnat(values), "", np.datetime_as_string(values))
+    elif values.dtype.kind == "O":
+        values = np.array(["" if value is None else str(value) for value in values], np.str_)
+    return values
 
 
 def native_block(ds: xr.Dataset) -> Block:

@@ -15,6 +15,7 @@ import xarray as xr
 from daskclust.core.data.fields import Field
 from daskclust.core.data.quote import short
 from daskclust.io.blocks import column_dtypes, only_dim
+from daskclust.io.cytometry.write import write_columns
 from daskclust.io.files import known_suffix
 from daskclust.io.hits import WRITABLE, write_hits
 from daskclust.io.replacing import beside, naming, place_of, sync_folder
@@ -23,10 +24,12 @@ from daskclust.io.schema import Naming
 from daskclust.io.tables.parquet import ParquetSink, shown
 from daskclust.io.tables.parquet_parts import parts_of
 from daskclust.io.tables.parquet_read import read_parquet
+from daskclust.io.tables.root import write_root
 
 _log = logging.getLogger(__name__)
 
 _ROWS, _SECONDS = 1 << 21, 10.0  # of a part
+_WRITABLE = (*WRITABLE, ".fcs", ".root")
 _ANY = Field("", "", (), (), {})  # columns as they are
 _CHUNK = 1 << 20  # rows of the file that are in memory at once
 
@@ -37,7 +40,8 @@ class PartsSink:
     Parameters
     ----------
     path : str or path
-        The file, ``.parquet``, ``.csv``, ``.h5``, ``.npz`` or ``.zarr``. One that exists is replaced at the end.
+        The file, ``.parquet``, ``.csv``, ``.h5``, ``.npz``, ``.zarr``, ``.fcs`` or ``.root``. One that exists is
+        replaced at the end.
     keep : bool, default True
         Whether rows stay after an error, too; False leaves nothing then.
 
@@ -64,7 +68,7 @@ class PartsSink:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, keep: bool = True) -> None:
-        known_suffix(path, WRITABLE)
+        known_suffix(path, _WRITABLE)
         self.path, self._keeps = Path(path), keep
         self.attrs: dict[str, Any] = {}
         self.n_rows, self._n_parts = 0, 0
@@ -150,7 +154,7 @@ class PartsSink:
             if self._n_parts and (failed is None or (self._keeps and self.n_rows)):
                 self.kept = self._folder
                 with naming(self.path):
-                    write_hits(_lazy(self._folder, self._dim).assign_attrs(self.attrs), self.path)
+                    write_points(_lazy(self._folder, self._dim).assign_attrs(self.attrs), self.path)
                 self.kept = self.path
         except Exception as raised:
             failed = failed or raised
@@ -162,6 +166,16 @@ class PartsSink:
         self._error = ValueError(f"the sink of {self.path} is closed")
         if failed is not None and error is None:
             raise failed
+
+
+def write_points(data: xr.Dataset, path: Path) -> None:
+    """Write points, or a table, to a file of any format."""
+    if path.suffix == ".fcs":
+        write_columns(data, path)
+    elif path.suffix == ".root":
+        write_root(data, path)
+    else:
+        write_hits(data, path)
 
 
 def _lazy(folder: Path, dim: str) -> xr.Dataset:

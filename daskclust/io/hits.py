@@ -16,7 +16,7 @@ from daskclust.core.data.fields import FIELDS, TIMEPIX
 from daskclust.core.data.quote import in_sheet, listed
 from daskclust.core.data.units import BOX
 from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
-from daskclust.io.blocks import Block, blocks_of, column_dtypes, in_memory, native, only_dim, with_scalars_told
+from daskclust.io.blocks import Block, as_text, blocks_of, column_dtypes, in_memory, native, only_dim, with_scalars_told
 from daskclust.io.files import HDF5, PARQUET, TEXT, check_file, is_parts, known_suffix
 from daskclust.io.replacing import check_kind, replacing, replacing_folder
 from daskclust.io.rows import rows_of_chunk
@@ -173,8 +173,9 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = F
     Parameters
     ----------
     ds : xarray.Dataset
-        Variables of numbers or booleans along one dimension, numpy or dask. Coordinates are written too, numbers
-        without a dimension as attributes.
+        Variables of numbers or booleans along one dimension, numpy or dask; or of times and text (objects), which
+        formats that have no such type hold as text. Coordinates are written too, numbers without a dimension as
+        attributes.
     path : str or path
         The file, ``.parquet`` (or ``.pq``), ``.h5`` (or ``.hdf5``), ``.csv``, ``.npz`` or ``.zarr`` (a store, for
         `open_particles` and `xarray.open_zarr`). One that exists is replaced.
@@ -188,7 +189,7 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = F
     Raises
     ------
     ImportError, ValueError
-        Where the library for the format is missing; for other extensions, variables that are no columns of numbers, and
+        Where the library for the format is missing; for other extensions, variables that are no columns, and
         with `nested` for other formats, a Dataset without ``event``, and hits in another order; with `partitions` for
         other formats, and a folder that has other files.
     IsADirectoryError, NotADirectoryError
@@ -232,7 +233,8 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = F
     attrs, units = stored_attrs(ds, dim), stored_units(ds)
     with replacing(target) as stream:
         if suffix in PARQUET:
-            with RowGroups(stream, column_dtypes(ds), units, attrs, "event" if nested else None) as groups:
+            types = {str(name): v.encoding.get("arrow") for name, v in ds.variables.items()}
+            with RowGroups(stream, column_dtypes(ds), units, attrs, "event" if nested else None, types) as groups:
                 for block in by_event(blocks_of(ds, dim), "event") if nested else blocks_of(ds, dim):
                     groups.write(block)
         elif suffix in HDF5:
@@ -255,7 +257,7 @@ def _write_csv(stream: BinaryIO, blocks: Iterator[Block], names: list[str], head
     stream.write(head.encode("utf-8"))
     for number, block in enumerate(blocks):
         columns = {name: block[name].astype(np.int8) if block[name].dtype == bool else block[name] for name in names}
-        columns = {in_sheet(name): values for name, values in columns.items()}
+        columns = {in_sheet(name): as_text(values) for name, values in columns.items()}
         text = pd.DataFrame(columns).to_csv(index=False, header=number == 0, lineterminator="\n", na_rep="nan")
         stream.write(text.encode("utf-8"))
 
@@ -270,5 +272,5 @@ def _write_npz(stream: BinaryIO, ds: xr.Dataset, comment: str) -> None:
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
         for name in ds.variables:
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, native(in_memory(ds[name]).values), allow_pickle=False)
+                np.lib.format.write_array(member, as_text(native(in_memory(ds[name]).values)), allow_pickle=False)
         archive.comment = comment.encode()

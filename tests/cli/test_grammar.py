@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 
 import numpy as np
@@ -12,6 +13,7 @@ import xarray as xr
 from scipy.spatial import cKDTree
 
 from daskclust import app, datasets, io
+from daskclust.app.state import State
 from daskclust.app.systems import names_for
 
 LINES = {
@@ -64,9 +66,17 @@ def test_points_tables_and_merges_in_every_format(summary, files, name, suffix):
 # ------------------------------------------------------------------------------------------------------------ what next
 @pytest.fixture
 def explored(command, monkeypatch):
-    """Return a function that runs a line of ``daskclust explore``, and gives what would be served: data and system."""
+    """Return a function that runs a line of ``daskclust explore``, and gives data, system and number of clusters."""
     served = []
-    monkeypatch.setattr(app, "serve", lambda ds, system, **_: served.append((ds, system)) or 1 / 0)
+    of_page = ("source", "title", "address", "port", "allow_origin", "token", "show", "start")
+
+    def serve(ds, system, **options):
+        state = State(ds, system, **{name: value for name, value in options.items() if name not in of_page})
+        state.update()
+        served.append((ds, system, state.present.n_clusters))
+        raise SystemExit(0)
+
+    monkeypatch.setattr(app, "serve", serve)
 
     def explore(line):
         program, name, *arguments = shlex.split(line)
@@ -84,10 +94,11 @@ def test_what_next_shows_what_was_written(command, files, explored, name, suffix
     target = () if not suffix else ("-o", f"out.{suffix}")
     _, out, err = command(*LINES[name].split(), *target)
     (line,) = [each for each in (out + err).splitlines() if each.startswith("next: ")]
-    is_shown = suffix and not (name == "hca" and suffix in ("h5", "npz", "zarr"))
-    assert shlex.split(line)[3] == (f"out.{suffix}" if is_shown else LINES[name].split()[1])
-    ds, system = explored(line.removeprefix("next: "))
+    source = LINES[name].split()[1]
+    assert shlex.split(line)[3] == (f"out.{suffix}" if suffix and name != "hca" else source)
+    ds, system, count = explored(line.removeprefix("next: "))
     assert system == name
+    assert f"{count:,}" == re.search(r"│ (clusters|halos) +│ +([\d,]+)", out)[2]
     assert name in names_for(ds)
 
 
@@ -96,7 +107,7 @@ def test_what_next_reads_the_file_as_it_was_read(command, tmp_path, monkeypatch,
     (tmp_path / "odd.csv").write_text("u;v;E\n0;30;1\n10;40;2\n")
     line = "clue odd.csv --dc 2 --rhoc 1 --columns u=x,v=y,E=energy --units x=mm,y=mm --coordinates y,x"
     _, out, _ = command(*line.split())
-    ds, _ = explored(out.splitlines()[-1].removeprefix("next: "))
+    ds, *_ = explored(out.splitlines()[-1].removeprefix("next: "))
     assert (ds["x"].values.tolist(), ds["x"].attrs["units"], ds["energy"].values.tolist()) == ([3, 4], "cm", [1, 2])
     assert ds["y"].values.tolist() == [0, 1]  # the axes are in this order
 

@@ -1,6 +1,5 @@
 """Help and manuals: every option explained, every example valid, every key of --json on the page."""
 
-import inspect
 import itertools
 import json
 import re
@@ -13,7 +12,6 @@ from typer.testing import CliRunner
 
 from daskclust import cli
 from daskclust.cli import _console as console
-from daskclust.systems import SYSTEMS
 
 PROGRAM = typer.main.get_command(cli.app)
 COMMANDS = sorted(PROGRAM.commands)
@@ -30,18 +28,6 @@ def test_every_option_has_a_help_text_and_a_panel(name):
     assert [parameter.opts for parameter in PROGRAM.commands[name].params if not parameter.help] == []
     assert PROGRAM.commands[name].help
     assert PROGRAM.commands[name].rich_help_panel in ("Cluster", "Look", "Tools")
-
-
-@pytest.mark.parametrize("name", SYSTEMS)
-def test_options_have_the_defaults_of_the_estimator(name):
-    """Where a command has an option for a parameter, but for those whose default it says in words."""
-    parameters = inspect.signature(SYSTEMS[name].estimator).parameters
-    shared = [each for each in PROGRAM.commands[name].params if each.name in parameters]
-    assert len(shared) >= 2
-    for option in shared:
-        default = parameters[option.name].default
-        if not option.required and option.default is not None:
-            assert (option.default, type(option.default)) == (default, type(default)), option.name
 
 
 @pytest.mark.parametrize("name", ["", *COMMANDS])

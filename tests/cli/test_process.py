@@ -223,7 +223,7 @@ def test_the_explorer_ends_while_it_is_at_work(made, before, number, code):
 # ------------------------------------------------------------------------------------------------------ pipes and disks
 def test_a_reader_that_has_enough(made):
     """Merges are printed as gmhclust does; the rest does not fit into the pipe."""
-    process = start(made, "hca", "data", "--threshold", "0.5", text=False)
+    process = start(made, "hca", "data", "--threshold", "0.5", "--merges", "-", text=False)
     assert len(process.stdout.readline().split()) == 3
     process.stdout.close()
     with process.stderr as err:
@@ -231,7 +231,9 @@ def test_a_reader_that_has_enough(made):
     assert process.wait() == 141
 
 
-@pytest.mark.parametrize("line", [("hca", "data", "--threshold", "0.5"), (*CLUE, "--json"), ("info",), ("-h",)])
+@pytest.mark.parametrize(
+    "line", [("hca", "data", "--threshold", "0.5", "--merges", "-"), (*CLUE, "--json"), ("info",), ("-h",)]
+)
 def test_a_full_disk_behind_standard_output(command, made, monkeypatch, line):
     monkeypatch.chdir(made)
     with open("/dev/full", "w") as full, monkeypatch.context() as patch:

@@ -11,6 +11,7 @@ import xarray as xr
 
 from daskclust.core.data.quote import quoted, repeated
 from daskclust.io.attrs import pack, stored_attrs
+from daskclust.io.blocks import only_dim, with_scalars_told
 from daskclust.io.cytometry.transform import check_cells
 from daskclust.io.files import known_suffix
 from daskclust.io.hits import WRITABLE, write_hits
@@ -76,6 +77,16 @@ def write_cells(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
         _write_fcs(stream, flat.compute(), detectors)
 
 
+def write_columns(ds: xr.Dataset, path: Path) -> None:
+    """Write columns of numbers as the channels of an FCS file; detectors are those that attributes tell."""
+    ds = with_scalars_told(ds)
+    only_dim(ds, "fiub")
+    second = dict(zip(ds.attrs.get("channel_names", []), ds.attrs.get("detector_names", []), strict=False))
+    names = [str(name) for name in ds.variables]
+    with replacing(path) as stream:
+        _write_fcs(stream, ds.reset_coords().compute(), [second.get(name, name) for name in names])
+
+
 def columns_of(ds: xr.Dataset) -> xr.Dataset:
     """Return cells as columns: one for each channel and variable."""
     return _flat(ds)[0]
@@ -125,11 +136,13 @@ def _write_fcs(stream: BinaryIO, flat: xr.Dataset, detectors: list[str]) -> None
             )
         columns.append(values.astype("<f4"))
     attrs = {name: value for name, value in stored_attrs(flat, "").items() if name not in _OWN}
+    spillover = attrs.pop("spillover", None)  # as the keyword has it
     pairs = {"MODE": "L", "DATATYPE": "F", "BYTEORD": "1,2,3,4", "NEXTDATA": "0", "PAR": len(names)}
     pairs |= {f"{edge}{part}": "0" for part in ("ANALYSIS", "STEXT") for edge in ("BEGIN", "END")}
     for n, (detector, name) in enumerate(zip(detectors, names, strict=True), start=1):
         own = {"N": detector, "S": name, "B": "32", "E": "0,0", "R": "262144"}
         pairs |= {f"P{n}{key}": value for key, value in own.items()}
+    pairs |= {"SPILLOVER": spillover} if spillover else {}
     events = np.stack(columns, axis=1)
     pairs |= {"TOT": len(events), "BEGINDATA": f"{0:020}", "ENDDATA": f"{0:020}"}
     text = "".join(f"/${key}/{str(value).replace('/', '//')}" for key, value in pairs.items())

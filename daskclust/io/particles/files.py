@@ -233,7 +233,7 @@ def write_particles(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
     check_kind(target, is_folder=False)
     ds = with_scalars_told(ds)
     with replacing(target) as stream:
-        write_gadget(stream, ds, only_dim(ds))
+        write_gadget(stream, ds, only_dim(ds, "fiub"))
 
 
 def linking_length(ds: xr.Dataset, b: float = 0.2) -> float:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from daskclust.core.data.quote import listed, quoted, short
 from daskclust.io.attrs import plain_attrs
-from daskclust.io.blocks import Block
+from daskclust.io.blocks import Block, as_text
 from daskclust.io.files import import_library, reads
 from daskclust.io.rows import Stored
 from daskclust.io.schema import Naming, Table
@@ -168,14 +168,16 @@ def write_hdf5(
     check_space(stream, rows * sum(dtype.itemsize for dtype in dtypes.values()))
     with import_h5py().File(stream.name, "w", track_order=True) as file:
         file.attrs.update(attrs)
-        columns = {name: file.create_dataset(name, shape=(rows,), dtype=dtype) for name, dtype in dtypes.items()}
+        text = import_h5py().string_dtype()
+        types = {name: text if dtype.kind in "MO" else dtype for name, dtype in dtypes.items()}
+        columns = {name: file.create_dataset(name, shape=(rows,), dtype=dtype) for name, dtype in types.items()}
         for name, unit in units.items():
             columns[name].attrs["units"] = unit
         stop = 0
         for block in blocks:
             start, stop = stop, stop + len(next(iter(block.values())))
             for name, values in block.items():
-                columns[name][start:stop] = values
+                columns[name][start:stop] = as_text(values).astype(object) if values.dtype.kind in "MO" else values
 
 
 def check_space(stream: BinaryIO, size: int) -> None:

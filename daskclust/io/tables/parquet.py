@@ -56,9 +56,16 @@ def _encoding(dtype: np.dtype[Any]) -> str:
     A dictionary of its values, which is usual, costs more than the rest of writing; of integers of 8 and 16 bits it
     would make files of hits and clusters 3 to 7 % smaller.
     """
-    if dtype.kind == "b" or dtype == np.float16:
+    if dtype.kind in "bMO" or dtype == np.float16:
         return "PLAIN"
     return "DELTA_BINARY_PACKED" if dtype.kind in "iu" and dtype.itemsize >= 4 else "BYTE_STREAM_SPLIT"
+
+
+def _type_of(dtype: np.dtype[Any]) -> Any:
+    """Return Arrow's type: text for objects."""
+    import pyarrow as pa
+
+    return pa.string() if dtype.kind == "O" else pa.from_numpy_dtype(dtype)
 
 
 class RowGroups:
@@ -75,11 +82,12 @@ class RowGroups:
         units: Mapping[str, str],
         attrs: Mapping[str, Any] | None = None,
         event: str | None = None,
+        arrow: Mapping[str, Any] | None = None,  # types of columns for which NumPy has none
     ) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        types = {name: pa.from_numpy_dtype(dtype) for name, dtype in dtypes.items()}
+        types = {name: (arrow or {}).get(name) or _type_of(dtype) for name, dtype in dtypes.items()}
         if event is not None:
             types = {name: kind if name == event else pa.list_(kind) for name, kind in types.items()}
         fields = [
@@ -88,6 +96,7 @@ class RowGroups:
         ]
         self.attrs = dict(attrs or {})
         self._schema = pa.schema(fields)
+        self._has_text = any(dtype.kind in "MO" for dtype in dtypes.values())
         stored = {name: name if event in (None, name) else f"{name}.list.element" for name in dtypes}
         self._writer = pq.ParquetWriter(
             stream,
@@ -101,7 +110,15 @@ class RowGroups:
         """Write one block of columns, as groups of at most `most` rows where that is given."""
         import pyarrow as pa
 
-        table = pa.table(dict(block), schema=self._schema)
+        columns = (
+            {
+                name: pa.array(v, field.type) if v.dtype.kind in "MO" else v
+                for (name, v), field in zip(block.items(), self._schema, strict=True)
+            }
+            if self._has_text
+            else dict(block)
+        )
+        table = pa.table(columns, schema=self._schema)
         self._writer.write_table(table, row_group_size=max(1, table.num_rows if most is None else most))
 
     def __enter__(self) -> RowGroups:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from daskclust.core.data.nested import Nesting, join
 from daskclust.core.data.quote import listed, meant, quoted, short
+from daskclust.io.blocks import as_text, blocks_of, only_dim, with_scalars_told
 from daskclust.io.files import import_library, reading, reads
+from daskclust.io.replacing import replacing
 from daskclust.io.schema import Naming, Table, short_names
 
 _LEAVE_OUT = "leave it out with columns={{{name}: None}}"  # its name is filled in
@@ -44,6 +48,24 @@ def read_root(path: str, tree: str | None, naming: Naming) -> Table:
     if counts is not None and "event" not in result:
         result["event"] = Nesting(counts).event()
     return Table(result, naming)
+
+
+def write_root(ds: xr.Dataset, path: Path) -> None:
+    """Write columns as the branches of a TTree ``points``, completely or not at all; text as strings."""
+    uproot = import_library("uproot", "ROOT files")
+    import awkward as ak
+
+    ds = with_scalars_told(ds)
+    dim, tree = only_dim(ds), None
+    with replacing(path) as stream, uproot.recreate(stream.name) as file:
+        for block in blocks_of(ds, dim):
+            words = {name: as_text(values) for name, values in block.items()}
+            columns = {name: ak.from_numpy(v) if v.dtype.kind == "U" else v for name, v in words.items()}
+            if tree is None:
+                file["points"] = columns
+                tree = file["points"]
+            else:
+                tree.extend(columns)
 
 
 def _tree_name(file: Any, tree: str | None, path: str) -> str:

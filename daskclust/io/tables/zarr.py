@@ -9,6 +9,7 @@ from pathlib import Path
 import xarray as xr
 
 from daskclust.io.attrs import stored_attrs
+from daskclust.io.blocks import as_text, in_memory
 from daskclust.io.files import import_library
 
 import_zarr = partial(import_library, "zarr", "zarr stores")
@@ -29,6 +30,8 @@ def write_zarr(folder: Path, ds: xr.Dataset, dim: str) -> None:
     )
     # Equal chunks, as the format wants them, each written by one task; empty ones too, or they would seem missing.
     plain = plain.chunk({dim: _CHUNK_ROWS})
+    words = [name for name, v in ds.variables.items() if v.dtype.kind in "MO"]  # in memory: xarray looks at text
+    plain = plain.assign({name: (dim, as_text(in_memory(ds[name]).values).astype(object)) for name in words})
     # With checksums: a damaged number would not show otherwise.
     checked = {"compressors": [zarr.codecs.ZstdCodec(level=0, checksum=True)]}
     with warnings.catch_warnings():

@@ -1,0 +1,169 @@
+"""Outputs have all columns of the file under their own names, and the results: every command and format."""
+
+from __future__ import annotations
+
+import h5py
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+import uproot
+import xarray as xr
+import zarr
+
+from daskclust import DBSCAN, io
+from daskclust.accessor._results import RESULTS
+
+N = 60
+LINES = {
+    "clue": "clue {} --dc 1 --rhoc 2 --columns PosX=x,PosY=y",
+    "dbscan": "dbscan {} --eps 0.5 --columns PosX=x,PosY=y",
+    "fof": "fof {} --linking-length 0.5 --columns PosX=x,PosY=y",
+    "hca": "hca {} --threshold 10 --n-clusters 3 --channels PosX,PosY --transform arcsinh",
+}
+INPUTS = [".parquet", ".csv", ".h5", ".npz", ".root", ".zarr"]
+OUTPUTS = [*INPUTS, ".fcs"]
+
+
+def columns(suffix):
+    """Return columns of every kind that a format holds."""
+    rng = np.random.default_rng(0)
+    text = rng.choice(["a", "b, c", 'q"', "ä", ""], N)
+    frame = pd.DataFrame({"PosX": rng.normal(size=N), "PosY": rng.normal(size=N), "width": rng.integers(0, 5, N)})
+    frame["note"] = text.astype(object)
+    frame["Weight of it"] = rng.uniform(size=N)
+    if suffix == ".parquet":
+        frame["when"] = pd.date_range("2024-01-01", periods=N, freq="s", tz="UTC")
+        frame["kind"] = pd.Categorical(text)
+        frame["few"] = pd.array(np.where(np.arange(N) % 3, 7, None), "Int64")
+    return frame
+
+
+def write(frame, path):
+    if path.suffix == ".parquet":
+        frame.to_parquet(path)
+    elif path.suffix == ".csv":
+        frame.to_csv(path, index=False)
+    elif path.suffix == ".h5":
+        with h5py.File(path, "w") as file:
+            for name in frame:
+                values = frame[name].to_numpy()
+                file.create_dataset(name, data=values, dtype=h5py.string_dtype() if values.dtype == object else None)
+    elif path.suffix == ".npz":
+        arrays = {name: frame[name].to_numpy() for name in frame}
+        np.savez(path, **{name: a.astype(str) if a.dtype == object else a for name, a in arrays.items()})
+    elif path.suffix == ".root":
+        import awkward as ak
+
+        with uproot.recreate(path) as file:
+            file["events"] = {name: ak.Array(frame[name].tolist()) for name in frame}
+    else:
+        xr.Dataset({name: ("row", frame[name].to_numpy()) for name in frame}).to_zarr(path, consolidated=False)
+
+
+def read(path):
+    """Return the columns of a file, by programs of others."""
+    if path.suffix == ".parquet":
+        return pd.read_parquet(path)
+    if path.suffix == ".csv":
+        return pd.read_csv(path, keep_default_na=False)
+    if path.suffix == ".h5":
+        with h5py.File(path) as file:
+            text = {name for name in file if h5py.check_string_dtype(file[name].dtype)}
+            return pd.DataFrame({name: file[name].asstr()[:] if name in text else file[name][:] for name in file})
+    if path.suffix == ".npz":
+        return pd.DataFrame(dict(np.load(path)))
+    if path.suffix == ".zarr":
+        return pd.DataFrame({name: array[:] for name, array in zarr.open(path).arrays()})
+    if path.suffix == ".root":
+        with uproot.open(path) as file:
+            return pd.DataFrame({name: branch.array().to_list() for name, branch in file["points"].items()})
+    cells = io.open_fcs(path, transform=None, compensate=False)
+    return pd.DataFrame(cells["X"].values, columns=cells["channel"].values)
+
+
+def is_number(values):
+    return isinstance(values.dtype, np.dtype) and values.dtype.kind in "fiu"
+
+
+def as_text(values):
+    """Return values as other formats than Parquet hold text, times and what is missing."""
+    text = ["" if pd.isna(each) else str(each).removesuffix("+00:00") for each in values]
+    return [each.replace(" 00:", "T00:").removesuffix(".000000") for each in text]
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize("name", LINES)
+def test_outputs_keep_what_came(summary, tmp_path, name, output):
+    inputs = {"hca": INPUTS[:2], "clue": INPUTS[:-1]}.get(name, INPUTS)
+    given = inputs[sum(map(ord, name + output)) % len(inputs)]
+    source, target, frame = tmp_path / f"in{given}", tmp_path / f"out{output}", columns(given)
+    write(frame, source)
+    kept = [each for each in frame if is_number(frame[each])] if output == ".fcs" else list(frame)
+    options = ("--only", ",".join([*kept, "label"])) if output == ".fcs" else ()
+    summary(*LINES[name].format(source).split(), "-o", target, *options)
+    written = read(target)
+    results = ["label"] if output == ".fcs" or name == "hca" else RESULTS[name]
+    assert set(written) == {*kept, *results}
+    for each in kept:
+        if output == given == ".parquet":
+            found, came = (pq.read_table(path).column(each) for path in (target, source))
+            assert (found.type, found.to_pylist()) == (came.type, came.to_pylist())
+        elif is_number(frame[each]):
+            wanted = frame[each].to_numpy().astype(np.float32 if output == ".fcs" else frame[each].dtype)
+            np.testing.assert_array_equal(written[each], wanted, err_msg=each)
+        else:
+            assert as_text(written[each]) == as_text(frame[each]), each
+    if name == "dbscan" and output != ".fcs":  # it is read again as the source was
+        expected = DBSCAN(0.5).fit(frame[["PosX", "PosY"]].to_numpy()).labels_
+        again = tmp_path / f"again{output}"
+        summary(*LINES[name].format(target).split(), "-o", again)
+        for each in (written, read(again)):
+            np.testing.assert_array_equal(each["label"], expected)
+        assert set(read(again)) == set(written)
+
+
+def test_chosen_columns(command, tmp_path):
+    write(columns(".csv"), source := tmp_path / "in.csv")
+    line = (*LINES["dbscan"].format(source).split(), "-o", tmp_path / "out.csv")
+    assert command(*line, "--only", "note, label")[0] == 0
+    assert list(read(tmp_path / "out.csv")) == ["note", "label"]
+    for options, what, hint in (
+        (("--only", "nota"), "--only names 'nota', which -o does not have (did you mean 'note'?)", "it has 'PosX'"),
+        (("-o", tmp_path / "out.fcs"), "-o .fcs holds numbers alone, got 'note'", "--only PosX,PosY,width"),
+    ):
+        code, _, err = command(*line, *options)
+        assert code == 1
+        assert what in err.splitlines()[0]
+        assert hint in err.splitlines()[1]
+
+
+def test_an_fcs_file_keeps_its_channels_and_its_matrix(summary, tmp_path):
+    """Channels are written as they came, whatever was done to those that were clustered."""
+    from cases.files.fcs_reference import fcs_bytes
+
+    rows = [(k % 7, 2 * k % 11, 7 - k % 5) for k in range(40)]
+    (tmp_path / "in.fcs").write_bytes(fcs_bytes(["<f4"] * 3, rows, SPILL="2,D1,D2,1,0.5,0.25,1"))
+    plain = {"transform": None, "compensate": False}
+    before = io.open_fcs(tmp_path / "in.fcs", **plain)
+    line = ("hca", tmp_path / "in.fcs", "--threshold", 5, "--n-clusters", 2, "--channels", before["channel"].values[0])
+    summary(*line, "-o", tmp_path / "out.fcs")
+    after = io.read_cells(tmp_path / "out.fcs", **plain)
+    np.testing.assert_array_equal(after["X"], before["X"])
+    assert set(np.unique(after["label"])) == {0, 1}
+    xr.testing.assert_allclose(
+        io.read_cells(tmp_path / "out.fcs")["X"].drop_attrs(), io.open_fcs(tmp_path / "in.fcs")["X"].drop_attrs()
+    )
+
+
+@pytest.mark.parametrize("output", [".parquet", ".csv", ".zarr"])
+def test_workers_keep_them_too(summary, tmp_path, scheduler, output):
+    frame, source = columns(".parquet"), tmp_path / "in.parquet"
+    frame.to_parquet(source, row_group_size=25)
+    found = []
+    for options in ((), ("--scheduler", scheduler, "--chunks", 20)):
+        target = tmp_path / f"out{len(found)}{output}"
+        summary(*LINES["dbscan"].format(source).split(), "-o", target, *options)
+        found.append(read(target))
+    assert set(found[0]) == {*frame, "label", "is_core"}
+    pd.testing.assert_frame_equal(*found, check_like=True)
