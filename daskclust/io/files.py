@@ -19,6 +19,9 @@ Reader = TypeVar("Reader", bound=Callable[..., Any])
 TEXT, PARQUET, HDF5 = (".csv", ".tsv", ".txt"), (".parquet", ".pq"), (".hdf5", ".h5")
 """Extensions of tables, by format."""
 
+STORE = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
+"""Files by which a zarr store is known."""
+
 KINDS = {
     stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
 }  # fmt: skip
@@ -48,6 +51,11 @@ def check_file(path: str, instead: str = "give one file") -> os.stat_result:
 def is_parts(path: str) -> bool:
     """Return whether a path is a folder of Parquet files, as its name says."""
     return os.path.isdir(path) and path.endswith(PARQUET)
+
+
+def is_store(path: str) -> bool:
+    """Return whether a path is a zarr store on disk."""
+    return os.path.isdir(path) and any(os.path.exists(os.path.join(path, mark)) for mark in STORE)
 
 
 def known_suffix(path: str | os.PathLike[str], known: Sequence[str]) -> str:

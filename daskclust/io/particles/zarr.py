@@ -15,7 +15,7 @@ import xarray as xr
 
 from daskclust.core.data.quote import quoted
 from daskclust.io.attrs import plain_attrs, stored_attrs
-from daskclust.io.files import import_library, reads
+from daskclust.io.files import STORE, import_library, is_store, reads
 from daskclust.io.particles.snapshot import COMPONENTS, KNOWN
 from daskclust.io.rows import Stored
 from daskclust.io.schema import Naming, Table
@@ -23,23 +23,16 @@ from daskclust.io.tables.binary import Array, check_numbers, table_of, unnamed
 
 _import_zarr = partial(import_library, "zarr", "zarr stores")
 
-_MARKS = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
-
 # Rows of a chunk that is written: 4 MB for a column of float32.
 _CHUNK_ROWS = 1 << 20
-
-
-def is_zarr(path: str) -> bool:
-    """Return whether a path is a zarr store on disk."""
-    return os.path.isdir(path) and any(os.path.exists(os.path.join(path, mark)) for mark in _MARKS)
 
 
 @reads("zarr")
 def read_zarr(path: str, naming: Naming, chunks: int | None, fill_missing: bool) -> Table:
     """Read the columns of a zarr store, of format 2 or 3; by default, chunks that are not there are an error."""
     zarr = _import_zarr()
-    if not is_zarr(path):
-        raise ValueError(f"{path} is not a zarr store: it has none of {', '.join(_MARKS)}; give a folder with one")
+    if not is_store(path):
+        raise ValueError(f"{path} is not a zarr store: it has none of {', '.join(STORE)}; give a folder with one")
     root = zarr.open(path, mode="r")
     attrs = plain_attrs(dict(root.attrs))
     if hasattr(root, "shape"):
