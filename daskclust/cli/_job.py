@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from daskclust.cli._console import console, show, tell
 from daskclust.cli._options import WRITABLE, Json, Quiet, check_outputs, running, writing
 from daskclust.cli._progress import Work, progress
+from daskclust.cli._several import PIPE, names_of, shown
 from daskclust.core.device.machine_code.compiling import Clock
 from daskclust.io.replacing import naming
 
@@ -43,6 +44,7 @@ class Running:
     wait: Annotated[str | None, running("Time for its first worker to come: 90s, 2h.", default="1 minute")] = None
     memory_limit: Annotated[str | None, running("Of each worker: 4GB, or a fraction.", default="all, divided")] = None
     dry_run: Annotated[bool, running("Tell points, memory and time, and do nothing.", "--dry-run")] = False
+    each: Annotated[bool, running("Each FILE by itself; -o is a folder, or has {} for its name.", "--each")] = False
     verbose: Annotated[bool, running("Add to the summary the seconds of each stage.", "--verbose", "-v")] = False
     as_json: Json = False
     quiet: Quiet = False
@@ -119,16 +121,16 @@ class Job:
         self,
         title: str,
         unit: str,
-        source: str | Path,
+        sources: Sequence[str | Path],
         run: Running,
         suffixes: Sequence[str] = WRITABLE,
         others: Sequence[Path] = (),  # that are read, too
     ) -> None:
-        self.title, self.unit, self.source, self.run = f"{title}: {source}", unit, source, run
-        self.name = str(source).rpartition("/")[2]
+        self.title, self.unit, self.sources, self.run = f"{title}: {names_of(sources)}", unit, sources, run
+        self.name = names_of(sources).rpartition("/")[2]
         found = {name: getattr(run, name, None) for name in _OPTIONS}
         self.outputs: dict[str, Path] = {name: path for name, path in found.items() if path is not None}
-        check_outputs([source, *others], {_OPTIONS[name]: path for name, path in self.outputs.items()}, suffixes)
+        check_outputs([*sources, *others], {_OPTIONS[name]: path for name, path in self.outputs.items()}, suffixes)
         self.summary: dict[str, Any] = {}
         self.stages: dict[str, float] = {}
         self._clock = Clock()
@@ -159,11 +161,16 @@ class Job:
     ) -> xr.Dataset:
         """Return the points of the source; where workers cluster, lazy in chunks of so many, by default of `about`."""
         from daskclust.io.rows import About
+        from daskclust.io.several import joined
 
-        path = Path(self.source)
-        self.work.read(path, is_lazy=self.run.is_on_dask)
+        found = {}
+        for path in map(Path, self.sources):
+            self.work.read(path, is_lazy=self.run.is_on_dask)
+            with self.stage("reading"):
+                size = (chunks or About(about)) if self.run.is_on_dask else None
+                found[str(path)] = reader(path, chunks=size, **options)
         with self.stage("reading"):
-            ds = reader(path, chunks=(chunks or About(about)) if self.run.is_on_dask else None, **options)
+            ds = joined(found) if len(found) > 1 else found[str(path)]
         if (told := ds.attrs.get("columns")) and not self.run.quiet:
             logger.warning("columns were taken as %s", told)
         return ds
@@ -245,7 +252,7 @@ class Job:
             rate = self.summary[self.unit] / max(self.summary["seconds"], 1e-3)
             self.summary[f"{self.unit}_per_second"] = round(rate)
         if with_outputs:
-            self.summary |= {name: str(path) for name, path in self.outputs.items()}
+            self.summary |= {name: shown(path) for name, path in self.outputs.items()}
         show(self.summary, self.run.as_json, self.title, to, quiet=self.run.quiet)
 
     def next(self, system: str, *options: str, reading: Sequence[str] | None = ()) -> None:
@@ -254,8 +261,10 @@ class Job:
         Without options to read it, the explorer would show other points of the source.
         """
         known = _SHOWN if system == "hca" else _SHOWN_POINTS
-        sources = [(self.outputs.get("output"), ()), (None if reading is None else Path(self.source), reading or ())]
-        found = ((path, how) for path, how in sources if path is not None and path.suffix in known and path.exists())
+        source = None if reading is None or len(self.sources) > 1 else Path(self.sources[0])
+        sources = [(self.outputs.get("output"), ()), (source, reading or ())]
+        there = ((path, how) for path, how in sources if path is not None and shown(path) != PIPE and path.exists())
+        found = ((path, how) for path, how in there if path.suffix in known)
         path, how = next(found, (None, ()))
         if path is not None and not self.run.as_json and not self.run.quiet:
             tell(f"next: daskclust explore {shlex.join([str(path), '--system', system, *how, *options])}", self._to)

@@ -16,6 +16,7 @@ from typer.models import OptionInfo
 
 from daskclust.cli._console import RUNNING
 from daskclust.cli._parameters import ParametersOf
+from daskclust.cli._several import runs
 from daskclust.io.replacing import check_replaced, clash, place_of
 
 
@@ -31,9 +32,11 @@ clustering, reading = partial(option, "Clustering"), partial(option, "Reading")
 writing, running = partial(option, "Output"), partial(option, RUNNING)
 
 
-def file_argument(help: str) -> Any:
-    """Return the argument for the file that a command reads."""
-    return typer.Argument(metavar="FILE", help=help)
+def file_argument(help: str, *endings: str) -> Any:
+    """Return the argument for the files that a command reads: of a folder, those with such endings."""
+    argument: Any = typer.Argument(metavar="FILE...", help=help)
+    argument.endings = endings
+    return argument
 
 
 Box = Annotated[str | None, clustering("Period of all axes, or of each: 9,9,none.", default="the file's, or open")]
@@ -96,14 +99,28 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
         groups[name] = make, list(found)
         own += found.values()
 
+    files = {each.name: _endings(each) for each in own if _endings(each) is not None}
+
     @wraps(command)
-    def call(*, help_all: bool, **given: Any) -> None:
+    def call(*, help_all: bool, **flat: Any) -> None:
+        for argument, endings in files.items():
+            for given in runs(flat, argument, endings):
+                run(given)
+        if not files:
+            run(flat)
+
+    def run(given: dict[str, Any]) -> None:
         for name, (make, members) in groups.items():
             given[name] = make(**{each: given.pop(each) for each in members})
         command(**given)
 
     call.__signature__ = inspect.Signature([_with_choices(each) for each in own + options])  # type: ignore[attr-defined]
     return call
+
+
+def _endings(parameter: inspect.Parameter) -> Any:
+    """Return the endings of the files that an argument names, None for other parameters."""
+    return next((info.endings for info in get_args(parameter.annotation)[1:] if hasattr(info, "endings")), None)
 
 
 def _parameters_of(called: Callable[..., Any]) -> dict[str, inspect.Parameter]:

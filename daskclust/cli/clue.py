@@ -21,6 +21,7 @@ from daskclust.cli._options import (
     words_of,
 )
 from daskclust.cli._parameters import ParametersOf, number_or_text
+from daskclust.io.files import READABLE
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -43,7 +44,9 @@ EXAMPLES = """
 
 
 def clue(
-    path: Annotated[Path, file_argument("Hits of a calorimeter: .csv, .parquet, .h5, .root, .npz ...")],
+    paths: Annotated[
+        list[Path], file_argument("Hits of a calorimeter: .csv, .parquet, .h5, .root, .npz ...", *READABLE)
+    ],
     *,
     given: Annotated[
         dict[str, Any],
@@ -69,7 +72,7 @@ def clue(
     from daskclust.io import read_hits
     from daskclust.properties import cluster_table
 
-    job = Job("CLUE", "hits", path, run)
+    job = Job("CLUE", "hits", paths, run)
     axes = names(coordinates)
     sides = pairs_of("--wrap", ",".join(wrap) if wrap else None, "phi=6.283185307")
     periods: Any = {axis: number_or_text(side) for axis, side in sides.items()} if sides else None

@@ -22,7 +22,7 @@ from daskclust.cli._options import (
     words_of,
 )
 from daskclust.cli._parameters import ParametersOf
-from daskclust.io.files import HDF5, PARQUET
+from daskclust.io.files import HDF5, PARQUET, READABLE
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -78,7 +78,7 @@ class Reading(Naming):
 
 # --------------------------------------------------------------------------------------------------------------- dbscan
 def dbscan(
-    path: Annotated[Path, file_argument(_OF_KINDS)],
+    paths: Annotated[list[Path], file_argument(_OF_KINDS, *_PARTICLES, *READABLE)],
     *,
     given: Annotated[dict[str, Any], ParametersOf("dbscan:DBSCAN", "eps", "min_samples", required=("eps",))],
     boxsize: Box = None,
@@ -95,7 +95,7 @@ def dbscan(
     from daskclust.core.data.checks import check_positive
     from daskclust.dbscan.plan import DbscanPlan
 
-    job = Job("DBSCAN", "points", path, run)
+    job = Job("DBSCAN", "points", paths, run)
     check_positive("eps", given["eps"])  # refused before any work
     axes = names(coordinates)
     parameters: dict[str, Any] = {**given, "boxsize": box_of(boxsize), "coordinates": axes, "weight": weight}
@@ -147,7 +147,7 @@ def _why_no_core(points: xr.Dataset, parameters: dict[str, Any]) -> str:
 
 # ------------------------------------------------------------------------------------------------------------------ fof
 def fof(
-    path: Annotated[Path, file_argument(_OF_KINDS)],
+    paths: Annotated[list[Path], file_argument(_OF_KINDS, *_PARTICLES, *READABLE)],
     *,
     b: Annotated[float | None, clustering("Linking length over the mean separation: 0.2 usually.")] = None,
     linking_length: Annotated[float | None, clustering("Or the length itself, in the positions' unit.")] = None,
@@ -165,7 +165,7 @@ def fof(
     from daskclust.dbscan.plan import DbscanPlan
     from daskclust.properties import halo_table
 
-    job = Job("Friends-of-friends", "particles", path, run)
+    job = Job("Friends-of-friends", "particles", paths, run)
     if (b is None) == (linking_length is None):
         raise ValueError(f"got --b {b} and --linking-length {linking_length}; give one of them")
     check_positive(*(("--b", b) if linking_length is None else ("--linking-length", linking_length)))

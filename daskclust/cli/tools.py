@@ -28,10 +28,13 @@ from daskclust.cli._options import (
     writing,
 )
 from daskclust.cli._progress import progress
+from daskclust.cli._several import names_of
+from daskclust.io.files import READABLE
 
 if TYPE_CHECKING:
     import xarray as xr
 
+_SHOWN = (".tpx3", ".t3pa", ".fcs", *READABLE, ".zarr", ".arborx")
 _COLUMNS = {"cluster": "d", "layer": "d", "size": "d", "energy": ".2f", "mass": ".3g", "tot": ".0f"}
 _COLUMNS |= {"x": ".1f", "y": ".1f", "z": ".1f", "rms": ".2f"}
 
@@ -77,7 +80,9 @@ WARM = """
 
 # ------------------------------------------------------------------------------------------------------------- explore
 def explore(
-    path: Annotated[Path, file_argument("Points: what clue, events, fof and dbscan read, FCS, tables of cells.")],
+    paths: Annotated[
+        list[Path], file_argument("Points: what clue, events, fof and dbscan read, FCS, tables of cells.", *_SHOWN)
+    ],
     *,
     system: Annotated[System | None, reading("What clusters the points.", default="what suits the file")] = None,
     coordinates: Axes = None,
@@ -101,8 +106,9 @@ def explore(
     from daskclust.app.opening import open_file
     from daskclust.io.cytometry.rows import prepared_in_words
 
-    with progress(f"reading {path.name}", quiet=quiet):
-        ds, *lines = open_file(path, system, **file.naming(), coordinates=names(coordinates), cells=cells.reading)
+    name = names_of(paths).rpartition("/")[2]
+    with progress(f"reading {name}", quiet=quiet):
+        ds, *lines = open_file(paths, system, **file.naming(), coordinates=names(coordinates), cells=cells.reading)
         if (box := box_of(boxsize)) is not ...:
             ds = ds.assign_attrs(boxsize=box)
             lines.append(f"ds = ds.assign_attrs(boxsize={box!r})")
@@ -112,7 +118,7 @@ def explore(
             ds,
             system,
             source=lines,
-            title=f"{path.name} - daskclust",
+            title=f"{name} - daskclust",
             address=address,
             port=port,
             allow_origin=names(allow_origin) or (),
@@ -124,7 +130,7 @@ def explore(
 
     way = "/" if secret is None else f"/?token={secret}"
     url = f"http://{'localhost' if is_here else address}:{server.port}{way}"
-    console.print(f"exploring {path.name} at {url} (Ctrl-C ends it)", highlight=False, soft_wrap=True)
+    console.print(f"exploring {name} at {url} (Ctrl-C ends it)", highlight=False, soft_wrap=True)
     if told := prepared_in_words(ds.attrs):
         console.print(f"channels: {told}", highlight=False, soft_wrap=True)
     if not is_here:

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-import glob
 import inspect
 import logging
-import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from itertools import pairwise
-from typing import Any, Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec, cast
 
 import numpy as np
 import xarray as xr
 
 from daskclust.core.data.fields import CALORIMETER
-from daskclust.core.data.quote import listed, quoted, repeated
-from daskclust.io.files import is_parts, is_store
+from daskclust.core.data.quote import listed, quoted
+from daskclust.io.files import Paths, files_of
 
 logger = logging.getLogger(__name__)
-
-Path = str | os.PathLike[str]
-Paths = Path | Iterable[Path]
-"""What names one file or several."""
 
 Options = ParamSpec("Options")
 
 SOURCE, FILES = "source", "files"
 """The variable that tells the file of a point by its number, and the attribute with the names of the files."""
 
-_MEMBER = re.compile(r"(.*\.(?:root|hdf5|h5))(:[^*?\[]*)", re.IGNORECASE)  # of file.root:tree
 # Attributes that say what values mean: they must be equal. Of others, those that count are added.
 _MEANING = (
     "field", "layout", "gap", "boxsize", "boxsize_units", "transform", "cofactor", "linear", "compensation",
@@ -66,69 +58,9 @@ def takes_several(
         first, *others = signature.parameters.values()
         first = first.replace(annotation="str | os.PathLike[str] | Iterable[str | os.PathLike[str]]")
         read.__signature__ = signature.replace(parameters=[first, *others])  # type: ignore[attr-defined]
-        return read
+        return cast(Callable[Concatenate[Paths, Options], xr.Dataset], read)
 
     return decorated
-
-
-def files_of(paths: Paths, endings: Sequence[str] = ()) -> list[str] | None:
-    """Return the files that a list, a glob or a folder names; None for the name of one file.
-
-    A list keeps its order. Of globs and folders files are in the order of their names, where numbers count as numbers.
-    """
-    if isinstance(paths, str | os.PathLike):
-        return _expanded(os.fspath(paths), endings)
-    given = list(paths) if isinstance(paths, Iterable) and not isinstance(paths, bytes) else [paths]
-    if wrong := [path for path in given if not isinstance(path, str | os.PathLike)]:
-        raise TypeError(f"path must be the name of a file, or a list of names, got {quoted(wrong[0])}")
-    if not given:
-        raise ValueError("the list of files is empty; name one or more")
-    found = [file for path in map(os.fspath, given) for file in _expanded(path, endings) or [path]]
-    if twice := repeated(map(os.path.realpath, found)):
-        raise ValueError(f"{twice[0]} is given twice; name each file once")
-    return found
-
-
-def numeric_order(name: str) -> list[Any]:
-    """Return a key that sorts names so that ``run_2`` is before ``run_10``."""
-    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
-
-
-def _expanded(path: str, endings: Sequence[str]) -> list[str] | None:
-    """Return the files of a glob or a folder, None for anything else."""
-    if os.path.isdir(path):
-        return None if _is_one(path) else _in_folder(path, endings)
-    if not glob.has_magic(path) or os.path.lexists(path):
-        return None
-    member = _MEMBER.fullmatch(path)
-    pattern, chosen = member.groups() if member else (path, "")
-    found = [file + chosen for file in glob.glob(pattern, recursive=True) if _is_one(file)]
-    if not found:
-        raise FileNotFoundError(f"no file matches {path}; is the folder {quoted(os.path.dirname(path) or '.')} right?")
-    return sorted(found, key=numeric_order)
-
-
-def _is_one(path: str) -> bool:
-    """Return whether a path is a file, or a folder that is read as one."""
-    return not os.path.isdir(path) or is_parts(path.rstrip("/")) or is_store(path) or path.endswith(".zarr")
-
-
-def _in_folder(folder: str, endings: Sequence[str]) -> list[str]:
-    """Return the files of a folder that a reader may take, if they are of one kind."""
-    names = [name for name in os.listdir(folder) if not name.startswith((".", "_"))]
-    names = [name for name in names if _is_one(os.path.join(folder, name)) and (not endings or _kind(name) in endings)]
-    kinds = sorted(set(map(_kind, names)))
-    if not names:
-        wanted = f"that has {' or '.join(endings)} files" if endings else "with files in it"
-        raise IsADirectoryError(f"{folder} is a directory; give one {wanted}, or a file")
-    if len(kinds) > 1:
-        pattern = os.path.join(folder, f"*{kinds[0]}")
-        raise ValueError(f"{folder} has files of several kinds, {listed(kinds)}; choose those of one, as {pattern}")
-    return [os.path.join(folder, name) for name in sorted(names, key=numeric_order)]
-
-
-def _kind(name: str) -> str:
-    return os.path.splitext(name)[1].lower()
 
 
 # --------------------------------------------------------------------------------------------------------- one data set

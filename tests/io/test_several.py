@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskclust import datasets, io
-from daskclust.io.several import numeric_order
+from daskclust.io.files import numeric_order
 
 NUMBERS = (2, 10, 1)
 """Of the files, in the order in which a list names them; each has so many points more than 20."""
@@ -198,7 +198,7 @@ def test_what_names_no_files(tmp_path: Path) -> None:
         ([], ValueError, "the list of files is empty"),
         ([tmp_path / "a.csv", 3], TypeError, "or a list of names, got 3"),
         (3, TypeError, "got 3"),
-        (b"a.csv", TypeError, "got b'a.csv'"),
+        (b"a.csv", TypeError, "or a list of names, got 97"),
         ([tmp_path / "a.csv", tmp_path / "*.csv"], ValueError, r"a\.csv is given twice"),
         (tmp_path / "b*.csv", FileNotFoundError, r"no file matches \S*b\*\.csv"),
         ([tmp_path / "a.csv", tmp_path / "b.csv"], FileNotFoundError, r"no such file: \S*b\.csv"),
