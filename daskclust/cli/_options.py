@@ -34,7 +34,7 @@ writing, running = partial(option, "Output"), partial(option, RUNNING)
 
 def file_argument(help: str, *endings: str) -> Any:
     """Return the argument for the files that a command reads: of a folder, those with such endings."""
-    argument: Any = typer.Argument(metavar="FILE...", help=help)
+    argument: Any = typer.Argument(metavar="FILE", help=help)
     argument.endings = endings
     return argument
 

@@ -18,8 +18,8 @@ from daskclust.core.data.quote import listed, quoted, repeated, short
 
 Reader = TypeVar("Reader", bound=Callable[..., Any])
 
-Path = str | os.PathLike[str]
-Paths = Path | Iterable[Path]
+File = str | os.PathLike[str]
+Paths = File | Iterable[File]
 """What names one file or several."""
 
 TEXT, PARQUET, HDF5 = (".csv", ".tsv", ".txt"), (".parquet", ".pq"), (".hdf5", ".h5")

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from itertools import pairwise
-from typing import Any, Concatenate, ParamSpec, cast
+from typing import Any, Concatenate, ParamSpec, Protocol
 
 import numpy as np
 import xarray as xr
@@ -31,17 +31,22 @@ _MEANING = (
 _COUNT = "n_"
 
 
+class Reader(Protocol[Options]):
+    """A reader of one file, or of several as one data set."""
+
+    def __call__(self, path: Paths, *args: Options.args, **options: Options.kwargs) -> xr.Dataset:
+        """Return the points of the files."""
+
+
 def takes_several(
     *endings: str, parts: Callable[[str], Sequence[str]] = lambda path: [path]
-) -> Callable[[Callable[Concatenate[Any, Options], xr.Dataset]], Callable[Concatenate[Paths, Options], xr.Dataset]]:
+) -> Callable[[Callable[Concatenate[Any, Options], xr.Dataset]], Reader[Options]]:
     """Let a reader of one file take several: of a folder those with its `endings`, or all where there are none.
 
     ``parts(file)`` returns all files that one stands for, as one of a snapshot does.
     """
 
-    def decorated(
-        reader: Callable[Concatenate[Any, Options], xr.Dataset],
-    ) -> Callable[Concatenate[Paths, Options], xr.Dataset]:
+    def decorated(reader: Callable[Concatenate[Any, Options], xr.Dataset]) -> Reader[Options]:
         @wraps(reader)
         def read(path: Paths, *args: Options.args, **options: Options.kwargs) -> xr.Dataset:
             files = files_of(path, endings)
@@ -58,7 +63,7 @@ def takes_several(
         first, *others = signature.parameters.values()
         first = first.replace(annotation="str | os.PathLike[str] | Iterable[str | os.PathLike[str]]")
         read.__signature__ = signature.replace(parameters=[first, *others])  # type: ignore[attr-defined]
-        return cast(Callable[Concatenate[Paths, Options], xr.Dataset], read)
+        return read
 
     return decorated
 

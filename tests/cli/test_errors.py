@@ -77,7 +77,7 @@ USAGE = [
     ("clu", "no such command 'clu'", "`daskclust --help`"),
     ("--fast", "no such option: --fast", "`daskclust --help`"),
     ("clue hits.csv", "missing option '--dc'", "--dc: Radius"),
-    ("clue", "missing argument 'FILE...'", "`daskclust clue --help`"),
+    ("clue", "missing argument 'FILE'", "`daskclust clue --help`"),
     ("clue hits.csv --dc a --rhoc 1", "got 'a'", "--dc: Radius"),
     ("CLUE --kernel box", "'box' is not one of 'flat', 'gaussian', 'exponential'", "--kernel:"),
     ("EVENTS --disorder nan", "greater than or equal to 0, got 'nan'", "--disorder: "),
