@@ -22,14 +22,14 @@ from daskclust.io.files import HDF5, PARQUET, check_file, is_parts, is_store, kn
 from daskclust.io.hits import write_hits
 from daskclust.io.particles.arborx import read_arborx
 from daskclust.io.particles.gadget import write_gadget
-from daskclust.io.particles.snapshot import COMPONENTS, TYPES, files_of_snapshot, read_snapshot
-from daskclust.io.particles.zarr import read_zarr
+from daskclust.io.particles.snapshot import TYPES, files_of_snapshot, read_snapshot
 from daskclust.io.replacing import check_kind, replacing
 from daskclust.io.rows import rows_of_chunk
-from daskclust.io.schema import Columns, Naming, Needs, Table, check_units, to_dataset
+from daskclust.io.schema import COMPONENTS, Columns, Naming, Needs, Table, check_units, to_dataset
 from daskclust.io.several import takes_several
 from daskclust.io.tables.binary import read_npy
 from daskclust.io.tables.parquet_read import read_parquet
+from daskclust.io.tables.zarr import read_zarr
 
 _ARBORX = (".arborx", ".bin")
 _WRITABLE = (*HDF5, *PARQUET, ".zarr")
