@@ -18,7 +18,6 @@ from daskclust.core.data.units import BOX
 from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
 from daskclust.io.blocks import Block, blocks_of, column_dtypes, in_memory, native, only_dim, with_scalars_told
 from daskclust.io.files import HDF5, PARQUET, TEXT, check_file, is_parts, known_suffix
-from daskclust.io.particles.zarr import write_zarr
 from daskclust.io.replacing import check_kind, replacing, replacing_folder
 from daskclust.io.rows import rows_of_chunk
 from daskclust.io.schema import Columns, Naming, Needs, check_units, to_dataset
@@ -29,6 +28,7 @@ from daskclust.io.tables.parquet_parts import write_parts
 from daskclust.io.tables.parquet_read import read_parquet
 from daskclust.io.tables.root import read_root
 from daskclust.io.tables.text import is_number, read_text
+from daskclust.io.tables.zarr import write_zarr
 from daskclust.io.timepix.quad import LAYOUTS, PIXELS
 
 _AUTO_ROWS = 1 << 20  # of a chunk

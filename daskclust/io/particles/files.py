@@ -22,13 +22,13 @@ from daskclust.io.files import HDF5, PARQUET, check_file, is_parts, known_suffix
 from daskclust.io.hits import write_hits
 from daskclust.io.particles.arborx import read_arborx
 from daskclust.io.particles.gadget import write_gadget
-from daskclust.io.particles.snapshot import COMPONENTS, TYPES, read_snapshot
-from daskclust.io.particles.zarr import is_zarr, read_zarr
+from daskclust.io.particles.snapshot import TYPES, read_snapshot
 from daskclust.io.replacing import check_kind, replacing
 from daskclust.io.rows import rows_of_chunk
-from daskclust.io.schema import Columns, Naming, Needs, Table, check_units, to_dataset
+from daskclust.io.schema import COMPONENTS, Columns, Naming, Needs, Table, check_units, to_dataset
 from daskclust.io.tables.binary import read_npy
 from daskclust.io.tables.parquet_read import read_parquet
+from daskclust.io.tables.zarr import is_zarr, read_zarr
 
 _ARBORX = (".arborx", ".bin")
 _WRITABLE = (*HDF5, *PARQUET, ".zarr")

@@ -18,24 +18,12 @@ from daskclust.io.attrs import KEY, plain_attrs, unpack
 from daskclust.io.files import check_file, reads
 from daskclust.io.particles.units import SCALE, first_number, number, system_of, unit_of
 from daskclust.io.rows import Stored, chunk_sizes
-from daskclust.io.schema import REST, Columns, Naming, Table
+from daskclust.io.schema import COMPONENTS, KNOWN, REST, Columns, Naming, Table
 from daskclust.io.tables.binary import check_numbers
 from daskclust.io.tables.hdf5 import check_stored, datasets_in, import_h5py, inside, read_dataset
 
 TYPES = {"gas": 0, "dm": 1, "stars": 4, "bh": 5}
 """Types of particles that all these codes number alike."""
-
-COMPONENTS = ("x", "y", "z")
-
-# What the columns of an array of shape (n, 3) begin with; the variable that an array of shape (n,) becomes.
-KNOWN = {
-    "Coordinates": "",
-    "Velocities": "v",
-    "Velocity": "v",
-    "Masses": "mass",
-    "Mass": "mass",
-    "ParticleIDs": "id",
-}
 
 # Attributes of the groups Cosmology (SWIFT), Header and Parameters that become attributes of the data set.
 _COSMOLOGY = {

@@ -16,9 +16,8 @@ import xarray as xr
 from daskclust.core.data.quote import quoted
 from daskclust.io.attrs import plain_attrs, stored_attrs
 from daskclust.io.files import import_library, reads
-from daskclust.io.particles.snapshot import COMPONENTS, KNOWN
 from daskclust.io.rows import Stored
-from daskclust.io.schema import Naming, Table
+from daskclust.io.schema import COMPONENTS, KNOWN, Naming, Table
 from daskclust.io.tables.binary import Array, check_numbers, table_of, unnamed
 
 _import_zarr = partial(import_library, "zarr", "zarr stores")
