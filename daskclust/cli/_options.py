@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from copy import copy
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial, wraps
@@ -104,8 +105,9 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def call(*, help_all: bool, **flat: Any) -> None:
         for argument, endings in files.items():
-            for given in runs(flat, argument, endings):
-                run(given)
+            with closing(runs(flat, argument, endings)) as each:
+                for given in each:
+                    run(given)
         if not files:
             run(flat)
 

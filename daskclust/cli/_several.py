@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +21,7 @@ _FORMAT = ".parquet"  # of outputs in a folder
 _PIPES = "daskclust-pipe-"  # begins the names of folders that have what goes through pipes
 
 
-def runs(given: Mapping[str, Any], argument: str, endings: Sequence[str]) -> Iterator[dict[str, Any]]:
+def runs(given: Mapping[str, Any], argument: str, endings: Sequence[str]) -> Generator[dict[str, Any]]:
     """Yield the arguments of each run of a command: one for all files that are given, or one for each.
 
     What is piped in is written to a file first; what is to be piped out is read from one after the run.
@@ -45,6 +45,7 @@ def runs(given: Mapping[str, Any], argument: str, endings: Sequence[str]) -> Ite
         for files, targets in zip([[path] for path in paths], named, strict=True) if is_each else [(paths, outputs)]:
             made = {name: Path(target) for name, target in targets.items()}
             yield {**given, **made, argument: [kind(file) for file in files]}
+        sys.stdout.flush()
         for name in piped_out:  # after the run, if it had no error
             with open(outputs[name], "rb") as stream:
                 shutil.copyfileobj(stream, sys.stdout.buffer)

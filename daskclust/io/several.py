@@ -10,15 +10,18 @@ from itertools import pairwise
 from typing import Any, Concatenate, ParamSpec, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.data.fields import CALORIMETER
 from daskclust.core.data.quote import listed, quoted
+from daskclust.core.device.arrays import is_dask
 from daskclust.io.files import Paths, files_of
 
 logger = logging.getLogger(__name__)
 
 Options = ParamSpec("Options")
+Integers = npt.NDArray[np.integer[Any]]
 
 SOURCE, FILES = "source", "files"
 """The variable that tells the file of a point by its number, and the attribute with the names of the files."""
@@ -76,26 +79,18 @@ def joined(found: Mapping[str, xr.Dataset]) -> xr.Dataset:
     """
     files = list(found)
     first, dim = found[files[0]], next(str(dim) for dim in found[files[0]].sizes if dim != "channel")
-    has_events = "event" in first.variables
-    parts: list[xr.Dataset] = []
-    last: Any = None
-    for number, (file, each) in enumerate(found.items()):
-        ds = _alike(each, file, first, files[0])
-        ds = ds.assign({SOURCE: (dim, _filled(ds, dim, number))})
-        if has_events and ds.sizes[dim]:
-            event = ds["event"].data.astype(np.int64)
-            if last is not None:
-                least = event.min()
-                event = event + (least <= last) * (last + 1 - least)
-            last = event.max()
-            ds["event"] = (dim, event, ds["event"].attrs)
-        parts.append(ds)
+    parts = [_alike(each, file, first, files[0]) for file, each in found.items()]
+    sizes = [each.sizes[dim] for each in parts]
     _tell_of_times(parts, files)
     ds = xr.concat(
         parts, dim, data_vars="all", coords="minimal", compat="override", join="override", combine_attrs="override"
     )
-    ds[SOURCE].attrs = {"long_name": "number of the file, from 0", FILES: files}
-    if first.attrs.get("field") == CALORIMETER.name and not has_events:
+    about = {"long_name": "number of the file, from 0", FILES: files}
+    ds[SOURCE] = (dim, _numbers(sizes, ds.chunks.get(dim)), about)
+    if "event" in first.variables:
+        event = ds["event"]
+        ds["event"] = (dim, _numbered_on(event.data.astype(np.int64, copy=False), sizes), event.attrs)
+    elif first.attrs.get("field") == CALORIMETER.name:
         ds["event"] = ds[SOURCE].astype(np.int64).assign_attrs(CALORIMETER.attrs["event"])
         if len(files) > 1:
             logger.warning("the files have no event numbers: each of the %d files is one event", len(files))
@@ -103,13 +98,66 @@ def joined(found: Mapping[str, xr.Dataset]) -> xr.Dataset:
     return ds
 
 
-def _filled(ds: xr.Dataset, dim: str, number: int) -> Any:
-    """Return a number for each point, lazy where the points are."""
-    if dim not in ds.chunks:
-        return np.full(ds.sizes[dim], number, np.int32)
+def _numbers(sizes: Sequence[int], chunks: tuple[int, ...] | None) -> Any:
+    """Return the number of the file of each point, in chunks where the points are."""
+    if chunks is None:
+        return np.concatenate([np.full(size, number, np.int32) for number, size in enumerate(sizes)])
     import dask.array as da
 
-    return da.full(ds.sizes[dim], number, dtype=np.int32, chunks=(ds.chunks[dim],))
+    return da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
+        _filled, chunks, _files_of_chunks(sizes, chunks), chunks=(chunks,), dtype=np.int32,
+        meta=np.empty(0, np.int32), token="daskclust-io-source",
+    )  # fmt: skip
+
+
+def _filled(sizes: Sequence[int], numbers: Integers, block_id: Any) -> Integers:
+    return np.full(sizes[block_id[0]], numbers[block_id[0]], np.int32)
+
+
+def _files_of_chunks(sizes: Sequence[int], chunks: Sequence[int]) -> Integers:
+    """Return the number of the file that each chunk is of."""
+    starts = np.cumsum([0, *chunks[:-1]])
+    return np.minimum(np.searchsorted(np.cumsum(sizes), starts, side="right"), len(sizes) - 1)
+
+
+def _numbered_on(event: Any, sizes: Sequence[int]) -> Any:
+    """Return events whose numbers go on from file to file, those that rise as they are; in memory the same array."""
+    if not is_dask(event):
+        parts = np.split(event, np.cumsum(sizes)[:-1])  # views
+        offsets = _offsets(np.concatenate([_ends(part) for part in parts]), np.arange(len(sizes)))
+        for part, offset in zip(parts, offsets, strict=True):
+            if offset:
+                part += offset
+        return event
+    import dask.array as da
+
+    count, files = event.numblocks[0], _files_of_chunks(sizes, event.chunks[0])
+    about: dict[str, Any] = {"dtype": np.int64, "token": "daskclust-io-event"}
+    ends = event.map_blocks(_ends, chunks=((1,) * count, (2,)), new_axis=1, meta=np.empty((0, 0), np.int64), **about)
+    ends = ends.rechunk((count, 2))
+    offsets = ends.map_blocks(_offsets, files, chunks=((count,),), drop_axis=1, meta=np.empty(0, np.int64), **about)
+    return da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
+        np.add, event, offsets.rechunk(1), chunks=event.chunks, meta=np.empty(0, np.int64), **about
+    )
+
+
+def _ends(event: Integers) -> Integers:
+    """Return the least and the greatest number, shape (1, 2); the first is greater where there are none."""
+    limits = np.iinfo(np.int64)
+    return np.array([[event.min(initial=limits.max), event.max(initial=limits.min)]])
+
+
+def _offsets(ends: Integers, files: Integers) -> Integers:
+    """Return what is added to the numbers of each part, by the ends of the parts and their files."""
+    offsets, last = np.zeros(len(ends), np.int64), None
+    for file in np.unique(files):
+        own = files == file
+        least, most = int(ends[own, 0].min()), int(ends[own, 1].max())
+        if least > most:
+            continue
+        offset = last + 1 - least if last is not None and least <= last else 0
+        offsets[own], last = offset, most + offset
+    return offsets
 
 
 def _alike(ds: xr.Dataset, file: str, first: xr.Dataset, first_file: str) -> xr.Dataset:
