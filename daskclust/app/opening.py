@@ -44,7 +44,7 @@ _DIGITS = 6
 
 
 def open_file(
-    path: Path,
+    opened: Path | Sequence[Path],
     system: str | None = None,
     columns: Columns | None = None,
     units: Mapping[str, str] | None = None,
@@ -52,13 +52,16 @@ def open_file(
     cells: Mapping[str, Any] = MappingProxyType({}),
     pixels: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[xr.Dataset, *tuple[str, ...]]:
-    """Return the points of a file, and the lines that read them; `coordinates` become ``x``, ``y``, ``z``.
+    """Return the points of one file or of several, and the lines that read them.
 
-    `cells` and `pixels` are options of readers of cells and of pixel hits. Points are in memory, unless they may be
-    larger than that.
+    Columns that are the `coordinates` become ``x``, ``y``, ``z``. `cells` and `pixels` are options of readers of cells
+    and of pixel hits. Points are in memory, unless they may be larger than that.
     """
-    if not path.is_dir():
-        check_file(str(path))
+    paths = [opened] if isinstance(opened, Path) else list(opened)
+    for path in reversed(paths):
+        if not path.is_dir():
+            check_file(str(path))
+    given_path = str(path) if len(paths) == 1 else [str(each) for each in paths]
     chosen = {name: value for name, value in (("columns", columns), ("units", units)) if value is not None}
     name, options = _reader(path, "hca" if cells else system, chosen)
     of_pixels = ("open_tpx3",) if "gap" in pixels else ("open_tpx3", "read_hits")
@@ -68,9 +71,9 @@ def open_file(
                 f"{' and '.join(given)} cannot be chosen of {path.name}, a file for daskclust.io.{name}; leave them out"
             )
     options |= {**cells, **pixels}
-    if name in _CHUNKED and path.suffix.lower() not in _AT_ONCE and is_large(_bytes(path)):
+    if name in _CHUNKED and path.suffix.lower() not in _AT_ONCE and is_large(sum(map(_bytes, paths))):
         options = {**options, "chunks": "auto"}
-    ds, line = _opened(path, system, name, options, is_bare=system is None and not chosen)
+    ds, line = _opened(given_path, path.suffix.lower(), name, options, is_bare=system is None and not chosen)
     if coordinates is None:
         return ds, line
     names, others = dict(zip(coordinates, ("x", "y", "z"), strict=False)), {"x", "y", "z"} - set(coordinates)
@@ -80,12 +83,12 @@ def open_file(
     return ds.drop_vars(left_out).rename(names), line, f"ds = ds.drop_vars({left_out!r}).rename({names!r})"
 
 
-def _opened(path: Path, system: str | None, name: str, options: dict[str, Any], *, is_bare: bool) -> Any:
+def _opened(path: str | list[str], suffix: str, name: str, options: dict[str, Any], *, is_bare: bool) -> Any:
     try:
         return _read(path, name, options)
     except ValueError:
         with contextlib.suppress(ValueError):
-            if name == "read_hits" and is_bare and path.suffix.lower() in _TABLES:
+            if name == "read_hits" and is_bare and suffix in _TABLES:
                 return _read(path, "read_cells", {})  # a table without positions may be one of cells
         raise
 
@@ -103,7 +106,7 @@ def _reader(path: Path, system: str | None, chosen: Mapping[str, Any]) -> tuple[
     return "read_hits", {**({} if system is None else {"field": _OF_FIELD.get(system)}), **chosen}
 
 
-def _read(path: Path, name: str, options: dict[str, Any]) -> tuple[xr.Dataset, str]:
+def _read(path: str | list[str], name: str, options: dict[str, Any]) -> tuple[xr.Dataset, str]:
     from daskclust import io
 
     ds = getattr(io, name)(path, **options)
@@ -112,7 +115,7 @@ def _read(path: Path, name: str, options: dict[str, Any]) -> tuple[xr.Dataset, s
         options = {**options, "field": "particles"}  # three coordinates and no layers: no hits of a calorimeter
         ds = io.read_hits(path, **options)
     given = "".join(f", {key}={value!r}" for key, value in options.items())
-    line = f"ds = io.{name}({str(path)!r}{given})"
+    line = f"ds = io.{name}({path!r}{given})"
     return (ds if ds.chunks and is_large(ds.nbytes) else ds.compute()), line
 
 

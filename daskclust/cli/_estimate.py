@@ -35,8 +35,9 @@ def estimate(
 
     A reader takes a path and `chunks`, and is lazy; `cost` gives what a point costs.
     """
-    path = Path(str(job.source))
-    points, n, are = _points(path, reader, chunks, about)
+    found = [_points(Path(str(source)), reader, chunks, about) for source in job.sources]
+    (points, _, are), counts = found[0], [n for _, n, _ in found if n is not None]
+    n = sum(counts) if len(counts) == len(found) else None
     facts: dict[str, Any] = {job.unit: n, "number_is": are}
     if n is not None:
         facts |= _of_points(job, n, points, cost(n, points), chunks or about, in_windows)

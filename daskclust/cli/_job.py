@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from daskclust.cli._console import console, show, tell
 from daskclust.cli._options import WRITABLE, Json, Quiet, check_outputs, names, running, writing
 from daskclust.cli._progress import Work, progress
+from daskclust.cli._several import PIPE, names_of, shown
 from daskclust.core.data.quote import listed, meant
 from daskclust.core.device.machine_code.compiling import Clock
 from daskclust.io.replacing import naming
@@ -47,6 +48,7 @@ class Running:
     wait: Annotated[str | None, running("Time for its first worker to come: 90s, 2h.", default="1 minute")] = None
     memory_limit: Annotated[str | None, running("Of each worker: 4GB, or a fraction.", default="all, divided")] = None
     dry_run: Annotated[bool, running("Tell points, memory and time, and do nothing.", "--dry-run")] = False
+    each: Annotated[bool, running("Each FILE by itself; -o is a folder, or has {} for its name.", "--each")] = False
     verbose: Annotated[bool, running("Add to the summary the seconds of each stage.", "--verbose", "-v")] = False
     as_json: Json = False
     quiet: Quiet = False
@@ -125,16 +127,16 @@ class Job:
         self,
         title: str,
         unit: str,
-        source: str | Path,
+        sources: Sequence[str | Path],
         run: Running,
         suffixes: Sequence[str] = WRITABLE,
         others: Sequence[Path] = (),  # that are read, too
     ) -> None:
-        self.title, self.unit, self.source, self.run = f"{title}: {source}", unit, source, run
-        self.name = str(source).rpartition("/")[2]
+        self.title, self.unit, self.sources, self.run = f"{title}: {names_of(sources)}", unit, sources, run
+        self.name = names_of(sources).rpartition("/")[2]
         found = {name: getattr(run, name, None) for name in _OPTIONS}
         self.outputs: dict[str, Path] = {name: path for name, path in found.items() if path is not None}
-        check_outputs([source, *others], {_OPTIONS[name]: path for name, path in self.outputs.items()}, suffixes)
+        check_outputs([*sources, *others], {_OPTIONS[name]: path for name, path in self.outputs.items()}, suffixes)
         self.summary: dict[str, Any] = {}
         self._own: OwnColumns | None = None
         self.stages: dict[str, float] = {}
@@ -174,15 +176,20 @@ class Job:
 
         For an output, its own columns are opened, too.
         """
-        from daskclust.io.own_columns import own_columns
+        from daskclust.io.own_columns import joined_columns, own_columns
         from daskclust.io.rows import About
+        from daskclust.io.several import joined
 
-        path = Path(self.source)
-        self.work.read(path, is_lazy=self.run.is_on_dask)
+        found = {}
+        for path in map(Path, self.sources):
+            self.work.read(path, is_lazy=self.run.is_on_dask)
+            with self.stage("reading"):
+                size = (chunks or About(about)) if self.run.is_on_dask else None
+                found[str(path)] = reader(path, chunks=size)
         with self.stage("reading"):
-            ds = reader(path, chunks=(chunks or About(about)) if self.run.is_on_dask else None)
+            ds = joined(found) if len(found) > 1 else found[str(path)]
             if "output" in self.outputs and self.outputs["output"].suffix != ".npy":
-                self._own = own_columns(path, data_set)
+                self._own = joined_columns([own_columns(source, data_set) for source in self.sources])
                 self._check_columns(ds, system)
         if (told := ds.attrs.get("columns")) and not self.run.quiet:
             logger.warning("columns were taken as %s", told)
@@ -193,7 +200,7 @@ class Job:
         from daskclust.accessor._results import RESULTS
 
         own = {} if self._own is None else self._own.columns
-        known = [*(own or points.variables), "event", *RESULTS[system]]
+        known = [*(own or points.variables), "event", "source", *RESULTS[system]]
         chosen = names(self.run.only) or known
         for name in chosen:
             if name not in known:
@@ -249,9 +256,9 @@ class Job:
 
     def save(self, name: str, data: xr.Dataset) -> None:
         """Write points or a table as an output, if it is asked for."""
-        from daskclust.io import write_hits
+        from daskclust.io.growing import write_points
 
-        self.write(name, lambda path: write_hits(data, path))
+        self.write(name, lambda path: write_points(data, path))
 
     def save_points(self, result: xr.Dataset, system: str, *, is_converted: bool = False) -> None:
         """Write all columns of the source under their own names, and the results; of these what --only names."""
@@ -263,7 +270,7 @@ class Job:
         dim, own = result["label"].dims[0], self._own
         added = ["label"] if system == "hca" else list(RESULTS[system])  # a height would be a channel of these cells
         if own is not None and own.rows == result.sizes[dim] and (is_converted or not self._has_all(result, added)):
-            added += ["event"] * ("event" in result.variables and "event" not in own.columns)
+            added += [name for name in ("event", "source") if name in result.variables and name not in own.columns]
             with self.stage("reading"):
                 ds = own.dataset(str(dim), result.chunks.get(dim))
             attrs = {system: result.attrs[system]} if system == "hca" else result.attrs
@@ -312,7 +319,7 @@ class Job:
             self.summary |= {f"seconds_{stage}": round(self.stages[stage], 3) for stage in stages}
             self.add_rates()
         if with_outputs:
-            self.summary |= {name: str(path) for name, path in self.outputs.items()}
+            self.summary |= {name: shown(path) for name, path in self.outputs.items()}
         show(self.summary, self.run.as_json, self.title, to, quiet=self.run.quiet)
 
     def add_rates(self) -> None:
@@ -330,15 +337,14 @@ class Job:
         """
         known = _SHOWN if system == "hca" else _SHOWN_POINTS
         of_output = () if self._own is None else reading or ()
-        sources = [
-            (self.outputs.get("output"), of_output),
-            (None if reading is None else Path(self.source), reading or ()),
-        ]
+        source = None if reading is None or len(self.sources) > 1 else Path(self.sources[0])
+        sources = [(self.outputs.get("output"), of_output), (source, reading or ())]
         if system == "hca":  # outputs have channels as they came
             sources.reverse()
         given = [(f"--{name.replace('_', '-')}", value) for name, value in parameters.items() if value is not None]
         options += tuple(word for name, value in given for word in (name, str(value)))
-        found = ((path, how) for path, how in sources if path is not None and path.suffix in known and path.exists())
+        there = ((path, how) for path, how in sources if path is not None and shown(path) != PIPE and path.exists())
+        found = ((path, how) for path, how in there if path.suffix in known)
         path, how = next(found, (None, ()))
         if path is not None and not self.run.as_json and not self.run.quiet:
             tell(f"next: daskclust explore {shlex.join([str(path), '--system', system, *how, *options])}", self._to)

@@ -7,7 +7,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from copy import copy
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial, wraps
@@ -19,6 +19,7 @@ import typer
 from typer.models import OptionInfo
 
 from daskclust.cli._console import RUNNING, TO_BEGIN
+from daskclust.cli._several import runs
 from daskclust.io.replacing import check_replaced, clash, place_of
 from daskclust.parameters import described
 
@@ -35,9 +36,11 @@ clustering, reading = partial(option, "Clustering"), partial(option, "Reading")
 writing, running = partial(option, "Output"), partial(option, RUNNING)
 
 
-def file_argument(help: str) -> Any:
-    """Return the argument for the file that a command reads."""
-    return typer.Argument(metavar="FILE", help=help)
+def file_argument(help: str, *endings: str) -> Any:
+    """Return the argument for the files that a command reads: of a folder, those with such endings."""
+    argument: Any = typer.Argument(metavar="FILE", help=help)
+    argument.endings = endings
+    return argument
 
 
 Box = Annotated[str | None, clustering("Period of all axes, or of each: 9,9,none.", default="the file's, or open")]
@@ -168,14 +171,29 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
         groups[name] = make, list(found)
         own += found.values()
 
+    files = {each.name: _endings(each) for each in own if _endings(each) is not None}
+
     @wraps(command)
-    def call(*, help_all: bool, **given: Any) -> None:
+    def call(*, help_all: bool, **flat: Any) -> None:
+        for argument, endings in files.items():
+            with closing(runs(flat, argument, endings)) as each:
+                for given in each:
+                    run(given)
+        if not files:
+            run(flat)
+
+    def run(given: dict[str, Any]) -> None:
         for name, (make, members) in groups.items():
             given[name] = make(**{each: given.pop(each) for each in members})
         command(**given)
 
     call.__signature__ = inspect.Signature([_with_choices(each) for each in own + options])  # type: ignore[attr-defined]
     return call
+
+
+def _endings(parameter: inspect.Parameter) -> Any:
+    """Return the endings of the files that an argument names, None for other parameters."""
+    return next((info.endings for info in get_args(parameter.annotation)[1:] if hasattr(info, "endings")), None)
 
 
 def _parameters_of(called: Callable[..., Any]) -> dict[str, inspect.Parameter]:
@@ -244,7 +262,7 @@ class ColumnOptions:
         str | None, reading("x=mm,energy=MeV: units, where the file tells none.", default="as --help-all says")
     ] = None
 
-    def naming(self, source: str | Path = "", **needs: Any) -> dict[str, Any]:
+    def naming(self, sources: Sequence[str | Path] = (), **needs: Any) -> dict[str, Any]:
         """Return what readers take, and as `needs` the variables that options name: a name each, several or none.
 
         Columns of text that no option names are left out: readers have no use for them.
@@ -256,11 +274,11 @@ class ColumnOptions:
         units = pairs_of("--units", self.units, "x=mm,energy=MeV")
         given = {option: [value] if isinstance(value, str) else value for option, value in needs.items()}
         named = {option: value for option, value in given.items() if isinstance(value, list)}
-        if source and (columns is None or (isinstance(columns, dict) and "*" not in columns)):
+        if sources and (columns is None or (isinstance(columns, dict) and "*" not in columns)):
             from daskclust.io.own_columns import text_columns
 
             used = {*(columns or {}), *(name for value in named.values() for name in value)}
-            text = [name for name in text_columns(source) if name not in used]
+            text = [name for source in sources for name in text_columns(source) if name not in used]
             columns = {**dict.fromkeys(text), **(columns or {})} if text else columns
         found = {"columns": columns, "units": units}
         return found | ({"needs": named} if named else {})

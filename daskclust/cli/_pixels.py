@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from daskclust.cli._console import READOUTS
 from daskclust.cli._errors import Terminated, handling
 from daskclust.cli._options import ColumnOptions, file_argument, option, reading
-from daskclust.io.files import PARQUET
+from daskclust.io.files import PARQUET, READABLE
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -42,7 +42,9 @@ _readout = partial(option, READOUTS)
 class Pixels(ColumnOptions):
     """Hits of a file, or of a readout that is followed, and options of how they are read."""
 
-    source: Annotated[str, file_argument("Pixel hits: .tpx3, .t3pa, .parquet, .csv ...; or tcp://")]
+    sources: Annotated[
+        list[str], file_argument("Pixel hits: .tpx3, .t3pa, .parquet, .csv ...; or tcp://", ".tpx3", ".t3pa", *READABLE)
+    ]
     layout: Annotated[
         Literal["chips", "quad"] | None, reading("Chips apart, or side by side.", default="the file's, or chips")
     ] = None
@@ -58,6 +60,15 @@ class Pixels(ColumnOptions):
     follow: Annotated[bool, _readout("Go on as the file grows, or read tcp://; Ctrl-C ends it.", "--follow")] = False
     idle: Annotated[float | None, _readout("End after so many seconds without data.", default="never", min=0)] = None
     reconnect: Annotated[bool, _readout("Connect to tcp:// again where the connection is lost.", "--reconnect")] = False
+
+    @property
+    def source(self) -> str:
+        """The file or readout, the first of several."""
+        return self.sources[0]
+
+    def each(self) -> list[Pixels]:
+        """Return the options for each file alone."""
+        return [replace(self, sources=[source]) for source in self.sources]
 
     @property
     def is_raw(self) -> bool:
@@ -87,6 +98,9 @@ class Pixels(ColumnOptions):
             refuse(value and not self.is_raw, f"{name} is for raw .tpx3 words, got {source}; leave it out")
         for name in ("columns", "units"):
             refuse(getattr(self, name) and not is_table, f"--{name} is for tables, got {source}; leave it out")
+        refuse(
+            self.follow and len(self.sources) > 1, f"--follow reads one readout, got {len(self.sources)}; choose one"
+        )
         refuse(is_readout and not self.follow, f"{source} is a running readout; add --follow")
         refuse(self.reconnect and not is_readout, f"--reconnect is for tcp://host:port, got {source}; leave it out")
         if not self.follow:
@@ -200,6 +214,7 @@ def windows(data: xr.Dataset, builder: EventBuilder, prepare: Prepare, job: Job)
     """Return the stream of a file's hits, a window of the file a round."""
     from daskclust.readout.stream import EventStream
 
+    job.work.begin(f"clustering {job.name}", data.sizes["hit"], "hits")
     is_quad = data.attrs.get("layout") == "quad"
     parts = (prepare(hits) for hits in _parts(data, job))
     return EventStream(parts, builder, disorder=0.0, buffer=1, chip=not is_quad, cuda=job.run.cuda)

@@ -22,6 +22,7 @@ from daskclust.cli._options import (
     running,
     words_of,
 )
+from daskclust.io.files import READABLE
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -44,7 +45,9 @@ EXAMPLES = """
 
 
 def clue(
-    path: Annotated[Path, file_argument("Hits of a calorimeter: .csv, .parquet, .h5, .root, .npz ...")],
+    paths: Annotated[
+        list[Path], file_argument("Hits of a calorimeter: .csv, .parquet, .h5, .root, .npz ...", *READABLE)
+    ],
     *,
     given: Annotated[
         dict[str, Any],
@@ -70,12 +73,12 @@ def clue(
     from daskclust.io import read_hits
     from daskclust.properties import cluster_table
 
-    job = Job("CLUE", "hits", path, run)
+    job = Job("CLUE", "hits", paths, run)
     axes = names(coordinates)
     sides = pairs_of("--wrap", ",".join(wrap) if wrap else None, "phi=6.283185307")
     periods: Any = {axis: number_or_text(side) for axis, side in sides.items()} if sides else None
     axis_periods(periods, axes or ("x", "y"))  # refused before anything is read
-    naming = file.naming(path, rhoc=given["rhoc"], coordinates=axes)
+    naming = file.naming(paths, rhoc=given["rhoc"], coordinates=axes)
     if run.dry_run:
         estimate(job, partial(read_hits, **naming), lambda *_: CluePlan.cost, chunks)
         return

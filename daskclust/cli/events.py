@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -59,8 +60,9 @@ def events(
     from daskclust.events.estimator import EventBuilder
     from daskclust.events.plan import EventPlan
 
-    job = Job("Events", "hits", pixels.source, run)
-    pixels.check(run, where)
+    job, files = Job("Events", "hits", pixels.sources, run), pixels.each()
+    for file in (pixels, *files):
+        file.check(run, where)
     builder = EventBuilder(**given)
     builder._plan()  # refused before anything starts
     noisy = NoisyPixels(pixels.max_pixel_hits)
@@ -75,23 +77,31 @@ def events(
             with ending.heeding():
                 stream = pixels.readout(builder, ending.stop, prepare, run)
                 job.work.begin(f"following {job.name}", unit="hits")
-                _write_stream(stream, where, job, ending)
-            counts = {**stream.reader.counts, "n_late": 0}  # late_hits tells those
+                _write_streams([stream], where, job, ending)
+            told = [{**stream.reader.counts, "n_late": 0}]  # late_hits tells those
         else:
-            job.work.read(Path(pixels.source), is_lazy=run.is_on_dask)
-            with job.stage("reading"):
-                data = pixels.open(for_dask=run.is_on_dask)
-            if where is not None:
-                check_columns(where, [*data.variables, *["energy"] * (pixels.calibration is not None)])
-            noisy.count_all(data, job)
+            told = []
+            for file in files if pixels.max_pixel_hits is not None else ():
+                noisy.count_all(file.open(for_dask=run.is_on_dask), job)
+
+            def opened() -> Iterator[xr.Dataset]:
+                for file in files:
+                    job.work.read(Path(file.source), is_lazy=run.is_on_dask)
+                    with job.stage("reading"):
+                        data = file.open(for_dask=run.is_on_dask)
+                    if where is not None:
+                        check_columns(where, [*data.variables, *["energy"] * (file.calibration is not None)])
+                    told.append(data.attrs)
+                    yield data
+
             if run.is_on_dask:
-                result = job.cluster(prepare(data), "events", builder.get_params())
-                _write_result(result, where, job)
+                found = [job.cluster(prepare(data), "events", builder.get_params()) for data in opened()]
+                _write_result(*_numbered_on(dict(zip(pixels.sources, found, strict=True))), where, job)
             else:
-                job.work.begin(f"clustering {job.name}", data.sizes["hit"], "hits")
-                _write_stream(windows(data, builder, prepare, job), where, job, ending)
-            counts = data.attrs
-        job.summary |= {name: counts[name] for name in _LOST if isinstance(counts.get(name), int) and counts[name]}
+                streams = (windows(data, builder, prepare, job) for data in opened())
+                _write_streams(streams, where, job, ending, several=len(files) > 1)
+        counts = {name: sum(int(each[name]) for each in told if isinstance(each.get(name), int)) for name in _LOST}
+        job.summary |= {name: count for name, count in counts.items() if count}
         noisy.report(job)
         if not pixels.follow:
             job.none("clusters", lambda: _why(pixels, builder, prepare, job))
@@ -110,18 +120,24 @@ def _why(pixels: Pixels, builder: EventBuilder, prepare: Prepare, job: Job) -> s
     from daskclust.events.estimator import EventBuilder
 
     every = EventBuilder(**{**builder.get_params(), "min_hits": 1})
-    stream = windows(pixels.open(for_dask=False), every, prepare, job)
-    largest = max(int(table["size"].max(initial=0)) for table in stream)
+    streams = (windows(file.open(for_dask=False), every, prepare, job) for file in pixels.each())
+    largest = max(int(table["size"].max(initial=0)) for stream in streams for table in stream)
     return f"min-hits {builder.min_hits} exceeds the largest cluster, {largest}"
 
 
-def _write_stream(stream: EventStream, where: str | None, job: Job, ending: Ending) -> None:
-    """Write what a stream puts out, batch after batch, while the next ones are clustered."""
+def _write_streams(
+    streams: Iterable[EventStream], where: str | None, job: Job, ending: Ending, *, several: bool = False
+) -> None:
+    """Write what streams put out, batch after batch, while the next ones are clustered.
+
+    Of `several` files clusters are numbered on, and ``source`` tells the file.
+    """
     from daskclust.core.device.threads import in_threads
     from daskclust.properties import select, select_hits
 
     kept, is_broken = 0, False
     sinks: dict[str, Any] = {}
+    done: Counter[str] = Counter()  # of the streams before
 
     def put(clusters: xr.Dataset, its_hits: xr.Dataset | None) -> None:
         nonlocal kept, is_broken
@@ -149,37 +165,72 @@ def _write_stream(stream: EventStream, where: str | None, job: Job, ending: Endi
         with ExitStack() as files:
             for name, path in job.outputs.items():
                 sinks[name] = files.enter_context(ending.sink(name, path))
-            batches: Iterable[Any] = stream.batches() if "output" in sinks else ((table, None) for table in stream)
             with ThreadPoolExecutor(1) as writer:
                 under_way: deque[Future[None]] = deque()
-                for batch in ending.clustered(batches, stream):
-                    if len(under_way) == _UNDER_WAY:
-                        under_way.popleft().result()
-                    under_way.append(writer.submit(put, *batch))
-                    job.work.at(
-                        stream.counters.hits_out, f"clustering {job.name}: {stream.counters.clusters:,} clusters"
-                    )
+                for number, stream in enumerate(streams):
+                    batches: Any = stream.batches() if "output" in sinks else ((table, None) for table in stream)
+                    try:
+                        for batch in ending.clustered(batches, stream):
+                            if len(under_way) == _UNDER_WAY:
+                                under_way.popleft().result()
+                            under_way.append(writer.submit(put, *(_of_file(batch, number, done) if several else batch)))
+                            clusters = done["clusters"] + stream.counters.clusters
+                            job.work.at(stream.counters.hits_out, f"clustering {job.name}: {clusters:,} clusters")
+                    finally:
+                        done.update(asdict(stream.counters))
+                        for stage, seconds in stream.seconds.items():
+                            job.stages[stage] = job.stages.get(stage, 0.0) + seconds
                 for written in under_way:
                     written.result()
             ending.finish()
     except (Exception, KeyboardInterrupt) as error:
         ending.fail(error)  # of a readout it is raised when the summary is shown
-    job.stages |= stream.seconds
-    done = stream.counters
-    job.summary = {"hits": done.hits_in, "hits_out": done.hits_out, "clusters": done.clusters}
+    job.summary = {"hits": done["hits_in"], "hits_out": done["hits_out"], "clusters": done["clusters"]}
     job.summary |= {"clusters_kept": kept} if where is not None else {}
-    job.summary |= {name: getattr(done, name) for name in _TOLD if getattr(done, name)}
+    job.summary |= {name: done[name] for name in _TOLD if done[name]}
 
 
-def _write_result(result: xr.Dataset, where: str | None, job: Job) -> None:
-    """Write a result that is on workers, where its table is made, too."""
+def _of_file(batch: tuple[xr.Dataset, xr.Dataset | None], number: int, done: Mapping[str, int]) -> Any:
+    """Return clusters and hits of one of several files, numbered on from those of the files before."""
+    import xarray as xr
+
+    def tell(data: xr.Dataset, name: str) -> xr.Dataset:
+        return data.assign(source=xr.full_like(data[name], number, dtype="int32").drop_attrs())
+
+    clusters, hits = batch
+    clusters = clusters.assign_coords(cluster=clusters["cluster"] + done["clusters"])
+    clusters = tell(clusters.assign(seed=clusters["seed"] + done["hits_out"]), "cluster")
+    if hits is None:
+        return clusters, None
+    label = hits["label"]
+    return clusters, tell(hits.assign(label=label.where(label < 0, label + done["clusters"])), "label")
+
+
+def _numbered_on(found: dict[str, xr.Dataset]) -> tuple[xr.Dataset, list[int]]:
+    """Return the hits of files as one data set, with clusters numbered on from file to file, and where each ends."""
+    from daskclust.io.several import joined
+
+    ends = list[int]()
+    for file, hits in found.items():
+        label, before = hits["label"], sum(ends[-1:])
+        ends.append(before + (int(label.max()) + 1 if label.size else 0))
+        found[file] = hits.assign(label=label.where(label < 0, label + before))
+    return (joined(found) if len(found) > 1 else found[file]), ends
+
+
+def _write_result(result: xr.Dataset, ends: list[int], where: str | None, job: Job) -> None:
+    """Write a result that is on workers, where its table is made, too; `ends` of the clusters of each file."""
+    import numpy as np
+
     from daskclust.properties import cluster_table, select, select_hits
     from daskclust.properties import where as chosen_by
 
-    count = int(result["label"].max()) + 1 if result.sizes["hit"] else 0
+    count = ends[-1]
     job.summary = {"hits": result.sizes["hit"], "clusters": count, "noise_hits": int((result["label"] < 0).sum())}
     if "table" in job.outputs or where is not None:
         table = job.made(lambda: cluster_table(result, n_clusters=count)).drop_vars(["noise_size", "noise_weight"])
+        if len(ends) > 1:
+            table["source"] = ("cluster", np.searchsorted(ends, table["cluster"], side="right").astype(np.int32))
         if where is not None:
             result = select_hits(result, chosen_by(table, where))
             table = select(table, where)

@@ -22,6 +22,7 @@ from daskclust.cli._options import (
     words_of,
     writing,
 )
+from daskclust.io.files import PARQUET, TEXT
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from daskclust.core.run.plan import Cost
 
 _WRITABLE = (*WRITABLE, ".npy")
+_CELLS = (".fcs", ".lmd", *TEXT, *PARQUET, ".bin")
 _NOT_GMHC = (".csv", ".tsv", ".parquet", ".pq", ".fcs")
 _ABOUT = 100_000  # cells of a chunk
 _PARAMETERS = ("threshold", "rule", "distance", "normalize", "noise_label")
@@ -54,7 +56,7 @@ class RunningHca(Running):
 
 
 def hca(
-    path: Annotated[Path, file_argument("Cells: .fcs, .parquet, .csv, or a file of gmhclust.")],
+    paths: Annotated[list[Path], file_argument("Cells: .fcs, .parquet, .csv, or a file of gmhclust.", *_CELLS)],
     *,
     given: Annotated[
         dict[str, Any],
@@ -89,7 +91,7 @@ def hca(
     prints = run.merges_output == Path("-")
     run = replace(run, merges_output=None) if prints else run
     others = [] if assignments is None else [assignments]
-    job = Job("Mahalanobis HCA", "cells", path, run, _WRITABLE, others)
+    job = Job("Mahalanobis HCA", "cells", paths, run, _WRITABLE, others)
     if assignments is not None and apriori is not None:
         raise ValueError(f"got --assignments {assignments} and --apriori {apriori}; give one of them")
     has_cut = n_clusters is not None or height is not None
@@ -110,7 +112,7 @@ def hca(
         return
     with job.started():
         cells = job.read(opened, chunks, "hca", _ABOUT, file.data_set)
-        is_gmhc = path.suffix.lower() not in _NOT_GMHC and "layout" in cells.attrs
+        is_gmhc = paths[0].suffix.lower() not in _NOT_GMHC and "layout" in cells.attrs
         cut = {"n_clusters": n_clusters, "height": height, "min_size": min_size}
         how = {"order": order or ("groups" if is_gmhc else "height"), "apriori": asked, **cut}
         result = job.cluster(cells, "hca", given | how, ["label", "linkage", "is_apriori"])
@@ -128,7 +130,7 @@ def hca(
         if has_cut:
             job.summary |= {"clusters": int(label.max(initial=-1)) + 1, "noise": int((label < 0).sum())}
             job.none("clusters", lambda: _why(Z, cut))
-        is_bare = job.outputs.get("output", path).suffix == ".npy"
+        is_bare = job.outputs.get("output", paths[0]).suffix == ".npy"
         if is_bare:
             job.write("output", lambda target: _save(label, target))
         else:
@@ -214,11 +216,12 @@ def _labelled(result: xr.Dataset) -> xr.Dataset:
 
 def _table(result: xr.Dataset, count: int) -> xr.Dataset:
     """Return the sizes of clusters, and of each channel mean, spread and extent."""
+    from daskclust.io.cytometry.rows import VARIABLES
     from daskclust.io.cytometry.write import columns_of
     from daskclust.properties import cluster_table
 
     cells = columns_of(_labelled(result))
-    channels = [str(name) for name in cells if name not in ("label", "apriori", "population")]
+    channels = [str(name) for name in cells if name not in VARIABLES]
     return cluster_table(cells, weight=None, coords=channels, n_clusters=count)
 
 

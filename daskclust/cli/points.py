@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,7 +22,7 @@ from daskclust.cli._options import (
     reading,
     words_of,
 )
-from daskclust.io.files import HDF5, PARQUET
+from daskclust.io.files import HDF5, PARQUET, READABLE
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -53,10 +53,10 @@ class Reading(ColumnOptions):
     particle_type: Annotated[str, reading("Of a snapshot: gas, dm, stars, bh, or a number.")] = "dm"
     fill_missing: Annotated[bool, reading("Fill chunks that a zarr store lacks.", "--fill-missing")] = False
 
-    def reader(self, path: Path, **needs: Any) -> Callable[..., xr.Dataset]:
+    def reader(self, paths: Sequence[Path], **needs: Any) -> Callable[..., xr.Dataset]:
         """Return what opens a file; options for particles are of no use for tables."""
         kind = int(self.particle_type) if self.particle_type.isdecimal() else self.particle_type
-        naming = self.naming(path, **needs)
+        naming = self.naming(paths, **needs)
 
         def open_points(path: Path, chunks: int | None) -> xr.Dataset:
             from daskclust import io
@@ -84,7 +84,7 @@ def _box_in_words(box: Any) -> list[str]:
 
 # --------------------------------------------------------------------------------------------------------------- dbscan
 def dbscan(
-    path: Annotated[Path, file_argument(_OF_KINDS)],
+    paths: Annotated[list[Path], file_argument(_OF_KINDS, *_PARTICLES, *READABLE)],
     *,
     given: Annotated[dict[str, Any], ParametersOf("dbscan:DBSCAN", "eps", "min_samples", required=("eps",))],
     boxsize: Box = None,
@@ -101,11 +101,11 @@ def dbscan(
     from daskclust.core.data.checks import check_positive
     from daskclust.dbscan.plan import DbscanPlan
 
-    job = Job("DBSCAN", "points", path, run)
+    job = Job("DBSCAN", "points", paths, run)
     check_positive("eps", given["eps"])  # refused before any work
     axes = names(coordinates)
     parameters: dict[str, Any] = {**given, "boxsize": box_of(boxsize), "coordinates": axes, "weight": weight}
-    reader = file.reader(path, coordinates=axes, weight=weight)
+    reader = file.reader(paths, coordinates=axes, weight=weight)
     if run.dry_run:
         plan = DbscanPlan(given["eps"], given["min_samples"], 1, (), weight is not None)
         estimate(job, reader, lambda *_: plan.cost, chunks)
@@ -154,7 +154,7 @@ def _why_no_core(points: xr.Dataset, parameters: dict[str, Any]) -> str:
 
 # ------------------------------------------------------------------------------------------------------------------ fof
 def fof(
-    path: Annotated[Path, file_argument(_OF_KINDS)],
+    paths: Annotated[list[Path], file_argument(_OF_KINDS, *_PARTICLES, *READABLE)],
     *,
     b: Annotated[float | None, clustering("Linking length over the mean separation: 0.2 usually.")] = None,
     linking_length: Annotated[float | None, clustering("Or the length itself, in the positions' unit.")] = None,
@@ -175,12 +175,12 @@ def fof(
     from daskclust.io import linking_length as mean_separation
     from daskclust.properties import halo_table
 
-    job = Job("Friends-of-friends", "particles", path, run)
+    job = Job("Friends-of-friends", "particles", paths, run)
     if (b is None) == (linking_length is None):
         raise ValueError(f"got --b {b} and --linking-length {linking_length}; give one of them")
     check_positive(*(("--b", b) if linking_length is None else ("--linking-length", linking_length)))
     parameters = {"linking_length": linking_length, "b": b, **given, "boxsize": box_of(boxsize)}
-    reader = file.reader(path)
+    reader = file.reader(paths)
     if run.dry_run:
         estimate(job, reader, lambda *_: DbscanPlan(1.0, 2, 2, ()).cost, chunks)
         return

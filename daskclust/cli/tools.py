@@ -31,10 +31,13 @@ from daskclust.cli._options import (
     writing,
 )
 from daskclust.cli._progress import progress
+from daskclust.cli._several import names_of
+from daskclust.io.files import READABLE
 
 if TYPE_CHECKING:
     import xarray as xr
 
+_SHOWN = (".tpx3", ".t3pa", ".fcs", *READABLE, ".zarr", ".arborx")
 _COLUMNS = {"cluster": "d", "layer": "d", "size": "d", "energy": ".2f", "mass": ".3g", "tot": ".0f"}
 _COLUMNS |= {"x": ".1f", "y": ".1f", "z": ".1f", "rms": ".2f"}
 
@@ -90,7 +93,9 @@ WARM = """
 
 # ------------------------------------------------------------------------------------------------------------- explore
 def explore(
-    path: Annotated[Path, file_argument("Points: what clue, events, fof and dbscan read, FCS, tables of cells.")],
+    paths: Annotated[
+        list[Path], file_argument("Points: what clue, events, fof and dbscan read, FCS, tables of cells.", *_SHOWN)
+    ],
     *,
     system: Annotated[System | None, reading("What clusters the points.", default="what suits the file")] = None,
     coordinates: Axes = None,
@@ -127,10 +132,11 @@ def explore(
 
     parameters = given | {"max_pixel_hits": max_pixel_hits, "height": height, "min_size": min_size, "apriori": apriori}
     pixels = {name: value for name, value in (("layout", layout), ("gap", gap)) if value is not None}
-    naming = file.naming(path if system != "hca" else "")  # of cells columns are chosen by --channels
-    with progress(f"reading {path.name}", quiet=quiet):
+    naming = file.naming(paths if system != "hca" else ())  # of cells columns are chosen by --channels
+    name = names_of(paths).rpartition("/")[2]
+    with progress(f"reading {name}", quiet=quiet):
         how = {**naming, "coordinates": names(coordinates), "cells": cells.reading, "pixels": pixels}
-        ds, *lines = open_file(path, system, **how)
+        ds, *lines = open_file(paths, system, **how)
         if (box := box_of(boxsize)) != "auto":
             ds = ds.assign_attrs(boxsize=box)
             lines.append(f"ds = ds.assign_attrs(boxsize={box!r})")
@@ -140,7 +146,7 @@ def explore(
             ds,
             system,
             source=lines,
-            title=f"{path.name} - daskclust",
+            title=f"{name} - daskclust",
             address=address,
             port=port,
             allow_origin=names(allow_origin) or (),
@@ -153,7 +159,7 @@ def explore(
 
     way = "/" if secret is None else f"/?token={secret}"
     url = f"http://{'localhost' if is_here else address}:{server.port}{way}"
-    console.print(f"exploring {path.name} at {url} (Ctrl-C ends it)", highlight=False, soft_wrap=True)
+    console.print(f"exploring {name} at {url} (Ctrl-C ends it)", highlight=False, soft_wrap=True)
     left_out = not_clustered(ds)
     if told := prepared_in_words({**ds.attrs, NOT_CLUSTERED: left_out} if left_out else ds.attrs):
         console.print(f"channels: {told}", highlight=False, soft_wrap=True)

@@ -17,10 +17,11 @@ from daskclust.core.data.quote import in_sheet, listed
 from daskclust.core.data.units import BOX
 from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
 from daskclust.io.blocks import Block, as_text, blocks_of, column_dtypes, in_memory, native, only_dim, with_scalars_told
-from daskclust.io.files import HDF5, PARQUET, TEXT, check_file, is_parts, known_suffix
+from daskclust.io.files import HDF5, PARQUET, READABLE, TEXT, check_file, is_parts, known_suffix
 from daskclust.io.replacing import check_kind, replacing, replacing_folder
 from daskclust.io.rows import rows_of_chunk
 from daskclust.io.schema import Columns, Naming, Needs, check_units, to_dataset
+from daskclust.io.several import takes_several
 from daskclust.io.tables.binary import read_npy, read_npz
 from daskclust.io.tables.hdf5 import read_hdf5, write_hdf5
 from daskclust.io.tables.parquet import RowGroups, by_event
@@ -33,11 +34,11 @@ from daskclust.io.timepix.quad import LAYOUTS, PIXELS
 
 _AUTO_ROWS = 1 << 20  # of a chunk
 _LAZY = (*PARQUET, *HDF5)
-_READABLE = (*TEXT, *_LAZY, ".root", ".npy", ".npz")
 WRITABLE = (".csv", *_LAZY, ".npz", ".zarr")
 _LONGEST_COMMENT = (1 << 16) - 1  # bytes, of a zip archive
 
 
+@takes_several(*READABLE)
 def read_hits(
     path: str | os.PathLike[str],
     *,
@@ -52,8 +53,8 @@ def read_hits(
 
     Parameters
     ----------
-    path : str or path
-        The file; its extension tells the format.
+    path : str or path, or list of these
+        The file, or several: a list, a glob, ``"run_*.csv"``, or a folder. Its extension tells the format.
 
         - ``.csv``, ``.tsv``, ``.txt``: numbers with commas, semicolons, tabs or spaces between them. Names come from
           the first line where that has no number, or from a comment ``# x y ...`` above the data; a unit may stand
@@ -112,6 +113,12 @@ def read_hits(
     goes beyond `chunks` hits, and row groups do not matter. Other formats are read first and then divided. A missing
     value becomes NaN in a column of floats, and is an error in others. NaN and inf are kept: estimators refuse them.
 
+    Several files become one data set; they must have the same columns and units. A list keeps its order; a glob and a
+    folder are in the order of names, where numbers count as numbers. ``source`` tells the file of each point, by its
+    number in ``attrs["files"]``. Numbers of ``event`` go on from file to file, so that event 0 of two files are two
+    events; files of a calorimeter without ``event`` are an event each. Attributes that count (``n_...``) are added,
+    others that differ are lists.
+
     Examples
     --------
     >>> ds = read_hits("hits.csv", columns={"E_dep": "energy"}, units={"energy": "MeV"})  # doctest: +SKIP
@@ -125,7 +132,7 @@ def read_hits(
     name = name.rstrip("/") if os.path.isdir(name) else name
     if not is_parts(name):
         check_file(name)
-    suffix, units = known_suffix(name, _READABLE), units or {}
+    suffix, units = known_suffix(name, READABLE), units or {}
     naming = Naming(None if field is None else FIELDS[field], columns, name, needs=needs or {})
     if suffix in PARQUET:
         table = read_parquet(name, naming, chunks)

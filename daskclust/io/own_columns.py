@@ -6,7 +6,7 @@ Readers of a field take the columns that they know, and convert them. Commands w
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,7 +42,7 @@ class Column(NamedTuple):
 class OwnColumns(NamedTuple):
     """The columns of a file by their own names, all with as many rows."""
 
-    path: str
+    paths: tuple[str, ...]
     rows: int
     columns: Mapping[str, Column]
     attrs: Mapping[str, Any] = {}  # of all columns together
@@ -51,7 +51,7 @@ class OwnColumns(NamedTuple):
         """Return the columns as variables, in memory, or lazy in chunks of so many rows."""
         variables = {}
         for name, column in self.columns.items():
-            stored = Stored(column.read, (os.path.abspath(self.path),), "table", (self.rows,), column.dtype)
+            stored = Stored(column.read, tuple(map(os.path.abspath, self.paths)), "table", (self.rows,), column.dtype)
             attrs = {} if column.units is None else {"units": column.units}
             variables[name] = xr.Variable(dim, stored.array(sizes), attrs, {"arrow": column.arrow})
         return xr.Dataset(variables, attrs=dict(self.attrs))
@@ -72,6 +72,38 @@ def own_columns(path: str | os.PathLike[str], data_set: int | None = None) -> Ow
         return found
 
 
+def joined_columns(found: Sequence[OwnColumns | None]) -> OwnColumns | None:
+    """Return the columns that all of several files have, one file after the other; None where one has none."""
+    files = [each for each in found if each is not None]
+    if len(files) < len(found):
+        return None
+    if len(files) == 1:
+        return files[0]
+    rows, columns = [each.rows for each in files], {}
+    for name in files[0].columns:
+        parts = [each.columns[name] for each in files if name in each.columns]
+        if len(parts) < len(files):
+            continue
+        dtypes, first = {part.dtype for part in parts}, parts[0]
+        is_plain = all(part.is_number for part in parts)
+        dtype = first.dtype if len(dtypes) == 1 else np.result_type(*dtypes) if is_plain else _TEXT
+        arrow = first.arrow if all(part.arrow == first.arrow for part in parts) else None
+        read = partial(_rows_of_parts, [part.read for part in parts], rows, dtype)
+        columns[name] = Column(dtype, read, first.units, arrow)
+    return OwnColumns(tuple(path for each in files for path in each.paths), sum(rows), columns, files[0].attrs)
+
+
+def _rows_of_parts(reads: Sequence[Any], rows: Sequence[int], dtype: Any, start: int, stop: int) -> npt.NDArray[Any]:
+    """Return rows of a column of several files, one after the other."""
+    parts, begin = [np.empty(0, dtype)], 0
+    for read, count in zip(reads, rows, strict=True):
+        first, last = max(start - begin, 0), min(stop - begin, count)
+        if first < last:
+            parts.append(read(first, last).astype(dtype, copy=False))
+        begin += count
+    return np.concatenate(parts)
+
+
 def text_columns(path: str | os.PathLike[str]) -> list[str]:
     """Return the columns that have no numbers, and a name that no variable of a field has: readers cannot use them."""
     try:
@@ -90,7 +122,7 @@ def _in_memory(path: str, columns: Mapping[str, Any], attrs: Mapping[str, Any] |
     if not kept:
         return None
     found = {name: Column(values.dtype, partial(_part, values)) for name, values in kept.items()}
-    return OwnColumns(path, rows, found, attrs or {})
+    return OwnColumns((path,), rows, found, attrs or {})
 
 
 def _part(values: npt.NDArray[Any], start: int, stop: int) -> npt.NDArray[Any]:
@@ -132,7 +164,7 @@ def _of_parquet(path: str) -> OwnColumns | None:
         read = partial(_rows_of_files, [os.path.abspath(file) for file in files], rows, field.name)
         units = None if told is None else told.decode("utf-8", "replace")
         columns[field.name] = Column(dtype, read, units, None if dtype.kind in "fiub" else field.type)
-    return OwnColumns(path, sum(rows), columns, unpack((abouts[0].metadata or {}).get(KEY.encode()), path)[0])
+    return OwnColumns((path,), sum(rows), columns, unpack((abouts[0].metadata or {}).get(KEY.encode()), path)[0])
 
 
 def _has_missing(about: Any, column: int) -> bool:
@@ -262,7 +294,7 @@ def _of_hdf5(path: str) -> OwnColumns | None:
                 dtype = _TEXT if is_text else each.dtype.newbyteorder("=")
                 columns[name] = Column(dtype, read, units if isinstance(units, str) else None)
                 rows = len(each)
-    return OwnColumns(path, rows, columns) if columns else None
+    return OwnColumns((path,), rows, columns) if columns else None
 
 
 def _dataset(path: str, name: str, start: int, stop: int) -> npt.NDArray[Any]:
@@ -321,7 +353,7 @@ def _of_zarr(path: str) -> OwnColumns | None:
         dtype = np.dtype(array.dtype).newbyteorder("=") if is_number else _TEXT
         columns[str(name)] = Column(dtype, read, units if isinstance(units, str) else None)
         rows = array.shape[0]
-    return OwnColumns(path, rows, columns) if columns else None
+    return OwnColumns((path,), rows, columns) if columns else None
 
 
 def _array(path: str, start: int, stop: int) -> npt.NDArray[Any]:

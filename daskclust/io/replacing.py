@@ -58,9 +58,10 @@ def check_kind(target: Path, *, is_folder: bool) -> None:
 
 def check_replaced(folder: Path, source: object = None) -> None:
     """Refuse to replace a folder that holds the source of what is written, or what no writer of such folders makes."""
-    wrong = clash(folder, source) if isinstance(source, str | os.PathLike) else ""
-    if wrong.startswith("holds"):
-        raise ValueError(f"{folder} {wrong}; give another name")
+    for each in source if isinstance(source, list) else [source]:
+        wrong = clash(folder, each) if isinstance(each, str | os.PathLike) else ""
+        if wrong.startswith("holds"):
+            raise ValueError(f"{folder} {wrong}; give another name")
     for place, folders, names in os.walk(folder):
         for name in (*folders, *names):
             path = os.path.join(place, name)

@@ -36,6 +36,18 @@ _SEPARATOR = re.compile(r"[_.\-/ ]")  # between a prefix of columns and the name
 REST = "*"
 """Key of a `columns=` mapping that stands for every column it does not name."""
 
+COMPONENTS = ("x", "y", "z")
+
+# What the columns of an array of shape (n, 3) begin with; the variable that an array of shape (n,) becomes.
+KNOWN = {
+    "Coordinates": "",
+    "Velocities": "v",
+    "Velocity": "v",
+    "Masses": "mass",
+    "Mass": "mass",
+    "ParticleIDs": "id",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Naming:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from cases.files.writers import write_arborx, write_gmhc, write_npy
+from cases.files.writers import write_arborx, write_gmhc, write_npy, write_ntuple, write_root
 from fuzz.readers import is_clear
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,24 +37,6 @@ def points() -> xr.Dataset:
 
 def cells() -> xr.Dataset:
     return datasets.cytometry(100, rng=1).drop_attrs(deep=False)
-
-
-def write_ntuple(ds: xr.Dataset, path: Path) -> None:
-    write_root(ds, path, "mkrntuple")
-
-
-def write_root(ds: xr.Dataset, path: Path, kind: str = "mktree") -> None:
-    """Write a tree, or an RNTuple, of lists."""
-    import awkward as ak
-    import uproot
-
-    counts = np.full(ds.sizes["hit"] // 10, 10)
-    lists = {name: ak.unflatten(ds[name].values[: counts.sum()], counts) for name in ("x", "y", "energy")}
-    with uproot.recreate(path, compression=None) as file:
-        if kind == "mktree":
-            file.mktree("events", {name: values.type for name, values in lists.items()}).extend(lists)
-        else:
-            file.mkrntuple("events", lists)
 
 
 FORMATS: dict[str, tuple[Callable[..., None], Callable[[], xr.Dataset], Callable[..., xr.Dataset]]] = {

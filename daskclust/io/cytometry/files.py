@@ -36,10 +36,13 @@ from daskclust.io.cytometry.transform import (
 from daskclust.io.cytometry.write import KEYWORD
 from daskclust.io.files import PARQUET, TEXT, check_file
 from daskclust.io.rows import rows_of_chunk
+from daskclust.io.several import takes_several
 
 _AGAIN = "transforming them again"
+_FCS = (".fcs", ".lmd")
 
 
+@takes_several(*_FCS)
 def open_fcs(
     path: str | os.PathLike[str],
     *,
@@ -55,8 +58,9 @@ def open_fcs(
 
     Parameters
     ----------
-    path : str or path
-        FCS 2.0 to 3.2, with whole numbers of 1 to 64 bits or floats.
+    path : str or path, or list of these
+        FCS 2.0 to 3.2, with whole numbers of 1 to 64 bits or floats. Several files, a list, a glob or a folder, become
+        one data set as of `read_hits`; they have the same channels, in any order.
     channels : str or sequence of str, optional
         Names of markers ($PnS) or detectors ($PnN), or patterns such as ``"CD*"``; channels come in this order.
     compensate : "auto", bool, or matrix, default "auto"
@@ -133,7 +137,7 @@ def _unmixing(layout: FcsLayout, compensate: Any) -> tuple[Unmixing | None, str]
     except ValueError as error:
         if compensate is True:
             raise ValueError(f"{error}; leave compensation out with compensate=False") from None
-        warnings.warn(f"{error}: values are not compensated", stacklevel=3)
+        warnings.warn(f"{error}: values are not compensated", stacklevel=4)
         return None, "none"
     return found, whose
 
@@ -175,6 +179,7 @@ def _fcs_dataset(
     return cells_dataset(X, own, {**attrs, "field": FIELD, "source": name}, variables, detectors)
 
 
+@takes_several(*_FCS, *TEXT, *PARQUET)
 def read_cells(
     path: str | os.PathLike[str],
     *,
@@ -190,7 +195,9 @@ def read_cells(
 
     Parameters
     ----------
-    path : str or path
+    path : str or path, or list of these
+        The file, or several, as of `open_fcs`.
+
         - ``.csv``, ``.tsv``, ``.txt``: numbers with commas, semicolons, tabs or spaces between them, a column for each
           channel, with or without names in the first line.
         - ``.parquet``, ``.pq``: a column of numbers for each channel.
@@ -216,9 +223,9 @@ def read_cells(
     xarray.Dataset
         ``X`` (cell, channel), float32 where the file has these, else float64; ``channel`` are the names, or
         ``channel_1``, ``channel_2`` ... where the file has none. ``apriori``, ``population`` and ``label`` (cell),
-        int64, are columns with these names, unless `channels` are chosen; then `apriori` alone is read beside them.
-        NaN and inf are kept: estimators refuse them. ``attrs`` of FCS files, and of all that is transformed here, are
-        those of `open_fcs`.
+        int64, are columns with these names, and so is ``source``, unless `channels` are chosen; then `apriori` alone is
+        read beside them. NaN and inf are kept: estimators refuse them. ``attrs`` of FCS files, and of all that is
+        transformed here, are those of `open_fcs`.
 
     Raises
     ------

@@ -15,6 +15,7 @@ import xarray as xr
 from daskclust.io.cytometry.rows import AUTO_CELLS, FIELD, cells_dataset
 from daskclust.io.files import check_file
 from daskclust.io.rows import Stored, fixed_rows, rows_of_chunk
+from daskclust.io.several import takes_several
 
 _BINARY: dict[str, tuple[np.dtype[Any], np.dtype[Any]]] = {
     "uint32-float32": (np.dtype("<u4"), np.dtype("<f4")),
@@ -24,6 +25,7 @@ _BINARY: dict[str, tuple[np.dtype[Any], np.dtype[Any]]] = {
 _MOST_ASSIGNMENT = (1 << 32) - 1
 
 
+@takes_several()
 def read_gmhc(
     path: str | os.PathLike[str],
     assignments: str | os.PathLike[str] | None = None,
@@ -34,10 +36,10 @@ def read_gmhc(
 
     Parameters
     ----------
-    path : str or path
-        The file, little-endian: number of dimensions D, number of points N, and the points one after another. Its size
-        tells its layout: both numbers uint32 and values float32; both uint64 and values float64 or float32; or all of
-        it as text.
+    path : str or path, or list of these
+        The file, or several, as of `read_hits`. Little-endian: number of dimensions D, number of points N, and the
+        points one after another. Its size tells its layout: both numbers uint32 and values float32; both uint64 and
+        values float64 or float32; or all of it as text.
     assignments : str or path, optional
         A text file with a whole number from 0 for each point: points with equal ones are in one apriori cluster.
     chunks : int or "auto", optional

@@ -20,7 +20,10 @@ AUTO_CELLS = 100_000
 """Cells of a chunk where none are asked for."""
 
 FIELD = "cytometry"
-VARIABLES = {"apriori": "apriori cluster", "population": "true population", "label": "cluster number, noise -1"}
+VARIABLES = {
+    "apriori": "apriori cluster", "population": "true population", "label": "cluster number, noise -1",
+    "source": "number of the file, from 0",
+}  # fmt: skip
 """What a cell has beside its channels, all whole numbers."""
 
 

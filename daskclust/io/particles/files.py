@@ -17,17 +17,18 @@ from daskclust.core.data.inputs import box_in, mean_separation
 from daskclust.core.data.quote import listed, quoted
 from daskclust.core.data.units import BOX
 from daskclust.io.blocks import only_dim, with_scalars_told
-from daskclust.io.files import HDF5, PARQUET, check_file, is_parts, known_suffix
+from daskclust.io.files import HDF5, PARQUET, check_file, is_parts, is_store, known_suffix
 from daskclust.io.hits import write_hits
 from daskclust.io.particles.arborx import read_arborx
 from daskclust.io.particles.gadget import write_gadget
-from daskclust.io.particles.snapshot import COMPONENTS, TYPES, read_snapshot
-from daskclust.io.particles.zarr import is_zarr, read_zarr
+from daskclust.io.particles.snapshot import TYPES, files_of_snapshot, read_snapshot
 from daskclust.io.replacing import check_kind, replacing
 from daskclust.io.rows import rows_of_chunk
-from daskclust.io.schema import Columns, Naming, Needs, Table, check_units, to_dataset
+from daskclust.io.schema import COMPONENTS, Columns, Naming, Needs, Table, check_units, to_dataset
+from daskclust.io.several import takes_several
 from daskclust.io.tables.binary import read_npy
 from daskclust.io.tables.parquet_read import read_parquet
+from daskclust.io.tables.zarr import read_zarr
 
 _ARBORX = (".arborx", ".bin")
 _WRITABLE = (*HDF5, *PARQUET, ".zarr")
@@ -39,6 +40,7 @@ _AUTO_ROWS = 1 << 22
 _QUANTITIES = {"length": COMPONENTS, "velocity": ("vx", "vy", "vz")}
 
 
+@takes_several(*_KNOWN, parts=files_of_snapshot)
 def open_particles(
     path: str | os.PathLike[str],
     *,
@@ -54,8 +56,8 @@ def open_particles(
 
     Parameters
     ----------
-    path : str or path
-        The file; its extension tells the format.
+    path : str or path, or list of these
+        The file, or several, a list, a glob or a folder, as of `read_hits`. Its extension tells the format.
 
         - ``.hdf5``, ``.h5``: a snapshot of Gadget-2, 3, 4, AREPO, EAGLE or SWIFT. Where it has several files
           (``snap.0.hdf5``, ``snap.1.hdf5`` ...), any one stands for all, in the order of their numbers. Plain columns
@@ -133,10 +135,10 @@ def open_particles(
     kind = TYPES.get(particle_type, -1) if isinstance(particle_type, str) else particle_type
     if isinstance(kind, bool) or not isinstance(kind, int | np.integer) or kind < 0:
         raise ValueError(f"particle_type must be a number from 0, or one of {', '.join(TYPES)}, got {particle_type!r}")
-    is_store = is_zarr(name) or (name.lower().endswith(".zarr") and os.path.isdir(name))
-    if not is_store and not is_parts(name):
+    is_zarr = is_store(name) or (name.lower().endswith(".zarr") and os.path.isdir(name))
+    if not is_zarr and not is_parts(name):
         check_file(name, "give one file of it")
-    suffix = ".zarr" if is_store else known_suffix(name, _KNOWN)
+    suffix = ".zarr" if is_zarr else known_suffix(name, _KNOWN)
     naming = Naming(PARTICLES, columns, name, needs=needs or {})
     if suffix in HDF5:
         table = read_snapshot(name, int(kind), columns, rows)

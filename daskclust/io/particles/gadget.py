@@ -12,7 +12,8 @@ import xarray as xr
 from daskclust.core.data.checks import check_positive, check_whole
 from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
 from daskclust.io.blocks import blocks_of
-from daskclust.io.particles.snapshot import COMPONENTS, KNOWN, scalable
+from daskclust.io.particles.snapshot import scalable
+from daskclust.io.schema import COMPONENTS, KNOWN
 from daskclust.io.tables.hdf5 import check_space, import_h5py
 
 _N_TYPES = 6

@@ -15,27 +15,15 @@ import numpy.typing as npt
 
 from daskclust.core.data.quote import listed, meant, quoted
 from daskclust.io.attrs import KEY, plain_attrs, unpack
-from daskclust.io.files import check_file, reads
+from daskclust.io.files import HDF5, check_file, reading, reads
 from daskclust.io.particles.units import SCALE, first_number, number, system_of, unit_of
 from daskclust.io.rows import Stored, chunk_sizes
-from daskclust.io.schema import REST, Columns, Naming, Table
+from daskclust.io.schema import COMPONENTS, KNOWN, REST, Columns, Naming, Table
 from daskclust.io.tables.binary import check_numbers
 from daskclust.io.tables.hdf5 import check_stored, datasets_in, import_h5py, inside, read_dataset
 
 TYPES = {"gas": 0, "dm": 1, "stars": 4, "bh": 5}
 """Types of particles that all these codes number alike."""
-
-COMPONENTS = ("x", "y", "z")
-
-# What the columns of an array of shape (n, 3) begin with; the variable that an array of shape (n,) becomes.
-KNOWN = {
-    "Coordinates": "",
-    "Velocities": "v",
-    "Velocity": "v",
-    "Masses": "mass",
-    "Mass": "mass",
-    "ParticleIDs": "id",
-}
 
 # Attributes of the groups Cosmology (SWIFT), Header and Parameters that become attributes of the data set.
 _COSMOLOGY = {
@@ -81,7 +69,8 @@ def read_snapshot(path: str, kind: int, columns: Columns | None, chunks: int | N
             f"the arrays of {path} have names; give columns={{'its name': 'x', 'its name': 'y'}}, got {columns!r}"
         )
     first = _open(os.path.abspath(path), kind, columns)
-    files = [first if other == first.path else _open(other, kind, columns) for other in _files_of(first)]
+    others = _files_of(first.path, first.header)
+    files = [first if other == first.path else _open(other, kind, columns) for other in others]
     _check_agreement(files, kind)
     filled = [file for file in files if file.rows]
     if not filled:
@@ -197,21 +186,30 @@ def _choose(names: list[str], columns: Mapping[str, str | None] | None, path: st
     return {name: ours for name in ordered if (ours := chosen.get(name)) is not None}
 
 
-def _files_of(first: _File) -> list[str]:
+def files_of_snapshot(path: str) -> list[str]:
+    """Return all files of the snapshot that a file belongs to, by names like its own; the file alone if it is none."""
+    if not path.lower().endswith(HDF5) or not is_snapshot(path):
+        return [path]
+    with reading(path, "HDF5"), import_h5py().File(path, "r") as file:
+        header = plain_attrs(file["Header"].attrs)
+    return [os.path.join(os.path.dirname(path), os.path.basename(other)) for other in _files_of(path, header)]
+
+
+def _files_of(path: str, header: Mapping[str, Any]) -> list[str]:
     """Return all files of the snapshot, in the order of their numbers."""
-    count = number(first.header.get("NumFilesPerSnapshot", 1))
+    count = number(header.get("NumFilesPerSnapshot", 1))
     if count is None or count < 1 or count % 1:
         raise ValueError(
-            f"NumFilesPerSnapshot in the Header of {first.path} is {quoted(first.header.get('NumFilesPerSnapshot'))}, "
+            f"NumFilesPerSnapshot in the Header of {path} is {quoted(header.get('NumFilesPerSnapshot'))}, "
             "expected a number of files; write the snapshot again"
         )
     if count == 1:
-        return [first.path]
-    folder, base = os.path.split(first.path)
+        return [path]
+    folder, base = os.path.split(path)
     own = _NUMBERED.fullmatch(base)
     if own is None:
         raise ValueError(
-            f"{first.path} says that the snapshot has {count:.0f} files, but has no number in its name, as in "
+            f"{path} says that the snapshot has {count:.0f} files, but has no number in its name, as in "
             "snap.0.hdf5, by which to find the others; give them the names that they were written with"
         )
     matches = [_NUMBERED.fullmatch(entry) for entry in os.listdir(folder or ".")]
@@ -220,7 +218,7 @@ def _files_of(first: _File) -> list[str]:
     missing = [str(k) for k in range(min(int(count), len(there) + 5)) if k not in there]
     if missing:
         raise FileNotFoundError(
-            f"the snapshot of {first.path} has {count:.0f} files, and {own[1]}*{own[3]} with the numbers "
+            f"the snapshot of {path} has {count:.0f} files, and {own[1]}*{own[3]} with the numbers "
             f"{', '.join(missing[:5])}{' ...' if len(missing) > 4 else ''} are missing; copy them beside it"
         )
     return [os.path.join(folder, there[k]) for k in range(int(count))]

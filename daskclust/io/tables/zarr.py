@@ -1,26 +1,107 @@
-"""Writing points and tables as zarr stores: a group with one array for each column."""
+"""Particles in zarr stores: a group with one array for each column, or one array for all."""
 
 from __future__ import annotations
 
+import os
 import warnings
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import xarray as xr
 
-from daskclust.io.attrs import stored_attrs
+from daskclust.core.data.quote import quoted
+from daskclust.io.attrs import plain_attrs, stored_attrs
 from daskclust.io.blocks import as_text, in_memory
-from daskclust.io.files import import_library
+from daskclust.io.files import STORE, import_library, is_store, reads
+from daskclust.io.rows import Stored
+from daskclust.io.schema import COMPONENTS, KNOWN, Naming, Table
+from daskclust.io.tables.binary import Array, check_numbers, table_of, unnamed
 
-import_zarr = partial(import_library, "zarr", "zarr stores")
+_import_zarr = partial(import_library, "zarr", "zarr stores")
 
 # Rows of a chunk that is written: 4 MB for a column of float32.
 _CHUNK_ROWS = 1 << 20
 
 
+@reads("zarr")
+def read_zarr(path: str, naming: Naming, chunks: int | None, fill_missing: bool) -> Table:
+    """Read the columns of a zarr store, of format 2 or 3; by default, chunks that are not there are an error."""
+    zarr = _import_zarr()
+    if not is_store(path):
+        raise ValueError(f"{path} is not a zarr store: it has none of {', '.join(STORE)}; give a folder with one")
+    root = zarr.open(path, mode="r")
+    attrs = plain_attrs(dict(root.attrs))
+    if hasattr(root, "shape"):
+        return unnamed(_stored(path, {"": root}, fill_missing, "", ""), naming, chunks, attrs)
+    arrays = {str(name): array for name, array in root.arrays()}
+    return table_of(_columns(arrays), partial(_stored, path, arrays, fill_missing), naming, chunks, attrs)
+
+
+def _columns(arrays: dict[str, Any]) -> dict[str, tuple[str, int]]:
+    """Return array and number of each column: arrays (n,), and those (n, 3) that snapshots have."""
+    columns: dict[str, tuple[str, int]] = {}
+    for name, array in arrays.items():
+        if len(array.shape) == 1:
+            columns[KNOWN.get(name, name)] = (name, 0)
+        elif len(array.shape) == 2 and name in KNOWN:
+            columns.update(
+                {KNOWN[name] + axis: (name, k) for k, axis in zip(range(array.shape[1]), COMPONENTS, strict=False)}
+            )
+    return columns
+
+
+def _stored(path: str, arrays: Mapping[str, Any], fill_missing: bool, member: str, remedy: str) -> Stored:
+    """Return how an array of a store is read."""
+    array = arrays[member]
+    what = f"array {quoted(member)} of {path}" if member else f"the array of {path}"
+    remedy = remedy or "write the particles as rows"
+    shape, dtype, units = array.shape, np.dtype(array.dtype).newbyteorder("="), array.attrs.get("units")
+    check_numbers(shape, dtype, what, remedy)
+    if packed := {"scale_factor", "add_offset"} & set(array.attrs):
+        raise ValueError(f"{what} has packed values ({', '.join(sorted(packed))}); xarray.open_zarr unpacks them")
+    here, units = os.path.abspath(path), units if isinstance(units, str) else None
+    read = partial(_read_rows, os.path.join(here, member) if member else here, fill_missing)
+    return Stored(
+        read, (here,), "zarr", shape, dtype, array.chunks[0], units, f" of {quoted(member)}" if member else ""
+    )
+
+
+def _read_rows(path: str, fill_missing: bool, start: int, stop: int) -> Array:
+    """Return rows of one array of a store."""
+    array = _import_zarr().open_array(path, mode="r")
+    found = np.asarray(array[start:stop])
+    if not fill_missing:
+        _check_filled(path, array, found, start)
+    return found
+
+
+def _check_filled(path: str, array: Any, found: Array, start: int) -> None:
+    """Raise where some rows are not stored: with another fill value, zarr gives other numbers there."""
+    fill = np.asarray(0 if array.fill_value is None else array.fill_value, found.dtype)
+    if not ((found == fill) | (np.isnan(found) & np.isnan(fill))).any():
+        return
+    zarr = _import_zarr()
+    other = replace(array.metadata, fill_value=fill.dtype.type(fill == 0))
+    again = zarr.Array(zarr.AsyncArray(other, array.store_path))[start : start + len(found)]
+    differs = ~((found == again) | (np.isnan(found) & np.isnan(again)))
+    if differs.any():
+        row, rows = start + int(np.argmax(differs.reshape(len(found), -1).any(axis=1))), array.chunks[0]
+        first = row - row % rows
+        raise ValueError(
+            f"{path} has no chunk of rows {first} to {min(first + rows, array.shape[0]) - 1} (counted from 0): it is "
+            f"lost or was never written, or all its values equal the fill value {array.fill_value}, and the writer "
+            "left it out, as zarr does without write_empty_chunks=True; write the store again, or give "
+            "fill_missing=True to take the fill value there"
+        )
+
+
 def write_zarr(folder: Path, ds: xr.Dataset, dim: str) -> None:
     """Write variables as arrays of a group into an empty folder, which `xarray.open_zarr` opens too."""
-    zarr = import_zarr()
+    zarr = _import_zarr()
     plain = xr.Dataset(
         {
             str(name): (dim, v.data, {"units": v.attrs["units"]} if "units" in v.attrs else {})

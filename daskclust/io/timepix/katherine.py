@@ -11,6 +11,7 @@ import xarray as xr
 from daskclust.core.data.checks import check_whole
 from daskclust.io.files import check_file
 from daskclust.io.rows import check_hits_per_chunk
+from daskclust.io.several import takes_several
 from daskclust.io.timepix.ticks import COARSE, hits_of_ticks
 
 _WORD = 6
@@ -22,6 +23,7 @@ _KNOWN = (0x2, 0x3, _PIXEL, _OFFSET, _FRAME, 0x8, 0x9, 0xA, 0xB, _FINISHED, _LOS
 _WINDOW = 1 << 14
 
 
+@takes_several()
 def open_katherine(
     path: str | os.PathLike[str], *, frame: int | None = None, fast_clock: bool = True, chunks: int | None = None
 ) -> xr.Dataset:
@@ -29,8 +31,9 @@ def open_katherine(
 
     Parameters
     ----------
-    path : str or path
-        Words of 6 bytes, little-endian, as the readout sent them, in the mode that measures ToA and ToT.
+    path : str or path, or list of these
+        The file, or several, as of `read_hits`. Words of 6 bytes, little-endian, as the readout sent them, in the mode
+        that measures ToA and ToT.
     frame : int, optional
         Which frame to read, from 0. Times begin anew in every frame, so that a file with hits of several has no common
         order of time; None is for files with hits of one.

@@ -17,6 +17,7 @@ from daskclust.core.data.checks import check_whole
 from daskclust.core.data.quote import listed, quoted, repeated, short
 from daskclust.io.files import check_file
 from daskclust.io.rows import check_hits_per_chunk
+from daskclust.io.several import takes_several
 from daskclust.io.timepix.ticks import COARSE, TOT_TICK, hits_of_ticks
 
 logger = logging.getLogger(__name__)
@@ -35,6 +36,7 @@ _QUAD, _SINGLE = 1 << 28, 1 << 30  # steps after which ToA of AdvaPIX starts ane
 _LOST_FROM, _LOST_UNTIL = 0x74, 0x75
 
 
+@takes_several(".t3pa")
 def open_t3pa(
     path: str | os.PathLike[str], *, measurement: int | None = None, turn: int | None = None, chunks: int | None = None
 ) -> xr.Dataset:
@@ -42,9 +44,10 @@ def open_t3pa(
 
     Parameters
     ----------
-    path : str or path
-        Text, with tabs (or spaces, commas, semicolons) between the columns and their names in the first line: Matrix
-        Index, ToA, ToT and FToA, perhaps Index and Overflow, in any order. Others are passed over.
+    path : str or path, or list of these
+        The file, or several, as of `read_hits`. Text, with tabs (or spaces, commas, semicolons) between the columns and
+        their names in the first line: Matrix Index, ToA, ToT and FToA, perhaps Index and Overflow, in any order. Others
+        are passed over.
     measurement : int, optional
         Which measurement to read, from 0, where several were appended to one file: a new one begins where Index is 0
         again or smaller, unless it is 0 in all rows. Times begin anew in each, so that None is for files with one.

@@ -1,4 +1,4 @@
-"""Files in formats that the package reads and does not write: those of gmhclust and ArborX, and NumPy arrays."""
+"""Files in formats that the package reads and does not write, those of detectors among them."""
 
 from __future__ import annotations
 
@@ -39,3 +39,35 @@ def write_arborx(ds: xr.Dataset, path: Path) -> None:
     """Write coordinates as ArborX reads them."""
     X = columns(ds).astype("<f4")
     path.write_bytes(np.array(X.shape, "<i4").tobytes() + X.tobytes())
+
+
+def write_ntuple(ds: xr.Dataset, path: Path) -> None:
+    write_root(ds, path, "mkrntuple")
+
+
+def write_root(ds: xr.Dataset, path: Path, kind: str = "mktree") -> None:
+    """Write a tree, or an RNTuple, of lists."""
+    import awkward as ak
+    import uproot
+
+    counts = np.full(ds.sizes["hit"] // 10, 10)
+    lists = {name: ak.unflatten(ds[name].values[: counts.sum()], counts) for name in ("x", "y", "energy")}
+    with uproot.recreate(path, compression=None) as file:
+        if kind == "mktree":
+            file.mktree("events", {name: values.type for name, values in lists.items()}).extend(lists)
+        else:
+            file.mkrntuple("events", lists)
+
+
+def write_t3pa(ds: xr.Dataset, path: Path) -> None:
+    """Write pixel hits as Pixet does; times are rounded to 25 ns."""
+    rows = zip(*(ds[name].values.astype(int) for name in ("x", "y", "toa", "tot")), strict=True)
+    lines = [f"{256 * y + x}\t{toa // 25}\t{tot // 25}\t0\n" for x, y, toa, tot in rows]
+    path.write_text("Matrix Index\tToA\tToT\tFToA\n" + "".join(lines))
+
+
+def write_katherine(ds: xr.Dataset, path: Path) -> None:
+    """Write pixel hits as words of the Katherine readout; times are rounded to 25 ns, and below 409 us."""
+    rows = zip(*(ds[name].values.astype(int).tolist() for name in ("x", "y", "toa", "tot")), strict=True)
+    words = [4 << 44 | y << 36 | x << 28 | toa // 25 % 2**14 << 14 | tot // 25 % 1024 << 4 for x, y, toa, tot in rows]
+    path.write_bytes(b"".join(word.to_bytes(6, "little") for word in words))

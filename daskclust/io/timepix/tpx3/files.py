@@ -11,11 +11,13 @@ import xarray as xr
 from daskclust.core.data.fields import TIMEPIX
 from daskclust.core.device.arrays import device_of, is_cuda
 from daskclust.io.rows import rows_of_chunk
+from daskclust.io.several import takes_several
 from daskclust.io.timepix.tpx3.device import CELL_WORDS as DEVICE_CELL_WORDS
 from daskclust.io.timepix.tpx3.device import read_on_device
 from daskclust.io.timepix.tpx3.read import AUTO_HITS, lazy_columns, open_hits
 
 
+@takes_several(".tpx3")
 def open_tpx3(
     path: str | os.PathLike[str],
     *,
@@ -31,8 +33,9 @@ def open_tpx3(
 
     Parameters
     ----------
-    path : str or path
-        The file: chunks of 64-bit words under headers ``TPX3``. It may begin and end within a chunk.
+    path : str or path, or list of these
+        The file: chunks of 64-bit words under headers ``TPX3``. It may begin and end within a chunk. Several files, a
+        list, a glob or a folder, become one data set as of `read_hits`: times are those of each file.
     layout : {"chips", "quad"}, default "chips"
         ``"chips"``: `x` and `y` count the pixels of each chip, and chips are independent. ``"quad"``: `x` and `y` are
         common to the four chips of a quad detector; with g = `gap`, chip 0 is at (x + 256 + g, y), chip 1 at

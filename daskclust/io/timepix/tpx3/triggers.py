@@ -12,6 +12,7 @@ import xarray as xr
 from daskclust.core.data.units import hit_column
 from daskclust.core.device.timesort import TICK, order_of_times
 from daskclust.io.devices import check_on_host
+from daskclust.io.several import takes_several
 from daskclust.io.timepix.tpx3 import scan as table
 from daskclust.io.timepix.tpx3.decode import take_trigger, take_triggers
 from daskclust.io.timepix.tpx3.index import index_file
@@ -27,6 +28,7 @@ _ABOUT = {
 }
 
 
+@takes_several(".tpx3")
 def open_tpx3_triggers(
     path: str | os.PathLike[str], *, on_reset: Literal["continue", "restart"] = "continue"
 ) -> xr.Dataset:
@@ -34,8 +36,8 @@ def open_tpx3_triggers(
 
     Parameters
     ----------
-    path : str or path
-        The file, as for `daskclust.io.open_tpx3`.
+    path : str or path, or list of these
+        The file, or several, as for `daskclust.io.open_tpx3`.
     on_reset : {"continue", "restart"}, default "continue"
         As for `daskclust.io.open_tpx3`: hits and triggers have one clock if both have the same.
 
