@@ -125,7 +125,7 @@ def dbscan(
         job.table(lambda: _table(result, parameters, count))
     job.show()
     of_axes = ["--coordinates", coordinates] if coordinates else []
-    box = points.attrs.get("boxsize") if parameters["boxsize"] is ... else parameters["boxsize"]
+    box = points.attrs.get("boxsize") if parameters["boxsize"] == "auto" else parameters["boxsize"]
     job.next("dbscan", given, *of_axes, *_box_in_words(box), reading=file.words)
 
 
@@ -168,11 +168,8 @@ def fof(
 
     Particles closer than the linking length are friends; friends of friends are one halo. Give --b or --linking-length.
     """
-    import numpy as np
-
     from daskclust.core.data.checks import check_positive
     from daskclust.dbscan.plan import DbscanPlan
-    from daskclust.io import linking_length as mean_separation
     from daskclust.properties import halo_table
 
     job = Job("Friends-of-friends", "particles", paths, run)
@@ -203,9 +200,7 @@ def fof(
             job.summary["largest"] = int(halos["size"].max()) if count else 0
     job.show()
     length = {"b": b, "linking_length": linking_length}
-    box = particles.attrs.get("boxsize") if parameters["boxsize"] is ... else parameters["boxsize"]
-    if linking_length is not None and box is not None and all(np.ravel(box)):  # there the explorer has b
-        length = {"b": linking_length / mean_separation(particles.assign_attrs(boxsize=box), 1.0)}
+    box = particles.attrs.get("boxsize") if parameters["boxsize"] == "auto" else parameters["boxsize"]
     job.next("fof", length | given, *_box_in_words(box), reading=file.words)
 
 

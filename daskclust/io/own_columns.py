@@ -17,6 +17,7 @@ import xarray as xr
 
 from daskclust.core.data.fields import FIELDS
 from daskclust.io.attrs import KEY, unpack
+from daskclust.io.blocks import as_text
 from daskclust.io.files import HDF5, PARQUET, TEXT, import_library, reading
 from daskclust.io.rows import Stored
 
@@ -99,7 +100,10 @@ def _rows_of_parts(reads: Sequence[Any], rows: Sequence[int], dtype: Any, start:
     for read, count in zip(reads, rows, strict=True):
         first, last = max(start - begin, 0), min(stop - begin, count)
         if first < last:
-            parts.append(read(first, last).astype(dtype, copy=False))
+            part = read(first, last)
+            if dtype == _TEXT and part.dtype != _TEXT:  # text in another file
+                part = as_text(part).astype(str)
+            parts.append(part.astype(dtype, copy=False))
         begin += count
     return np.concatenate(parts)
 
