@@ -10,10 +10,11 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.data.checks import check_whole
+from daskclust.core.data.columns import integers
 from daskclust.core.data.inputs import check_one_dimension, dataset_of
 from daskclust.core.device.arrays import is_dask, to_host
 
-from ._columns import checked, pixels
+from ._columns import checked
 from ._lazy import in_same_chunks, mapped, reduced_objects
 from ._select import rows_of
 
@@ -159,7 +160,7 @@ def _places(hits: Any) -> tuple[list[Any], xr.Dataset]:
         )
     names = [name for name in _AXES if name in ds.variables]
     check_one_dimension({name: ds[name].dims for name in names}, names)
-    found = checked({name: ds[name].data for name in names}, ds["x"].shape, dict.fromkeys(names, pixels))
+    found = checked({name: ds[name].data for name in names}, ds["x"].shape, dict.fromkeys(names, integers))
     return [found["chip"] if "chip" in found else found["x"] * 0, found["y"], found["x"]], ds
 
 

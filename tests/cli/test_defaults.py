@@ -16,7 +16,7 @@ WITHOUT_EFFECT = {"metric", "metric_params", "algorithm", "leaf_size", "p", "n_j
 # None, or ...: a box that the Dataset tells, a cut that is asked for, what else is given
 IN_WORDS = {("fof", "linking_length"), ("fof", "boxsize"), ("dbscan", "boxsize"), ("hca", "n_clusters")}
 IN_WORDS |= {("hca", "order"), ("hca", "threshold"), ("dbscan", "eps")}
-BY_THE_DATA = {"dc", "rhoc", "delta_c", "delta_o", "dt_max", "eps", "linking_length", "threshold", "n_clusters"}
+BY_THE_DATA = {"dc", "rhoc", "delta_c", "delta_o", "dt_max", "eps", "linking_length", "b", "threshold", "n_clusters"}
 DATA = {
     "clue": lambda: datasets.calorimeter(2, 100, rng=0),
     "events": lambda: datasets.timepix(300, rng=0),

@@ -130,7 +130,8 @@ def test_a_long_text_is_cut(tmp_path: Path, text: str, capsys: pytest.CaptureFix
         with pytest.raises(ValueError, match=r"a\.csv") as told:
             read(path)
         assert len(str(told.value)) < 1000 + len(str(path))
-    assert run(app, ["clue", str(path), "--dc", "1", "--rhoc", "1"]) == 1
+    is_left_out = text.endswith(",a\n")  # a column of text, which commands have no use for
+    assert run(app, ["clue", str(path), "--dc", "1", "--rhoc", "1"]) == (0 if is_left_out else 1)
     assert len(capsys.readouterr().err) < 2000
 
 
