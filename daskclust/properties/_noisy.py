@@ -14,7 +14,7 @@ from daskclust.core.data.columns import integers
 from daskclust.core.data.inputs import check_one_dimension, dataset_of
 from daskclust.core.device.arrays import is_dask, to_host
 
-from ._columns import checked
+from ._columns import checked, pixels
 from ._lazy import in_same_chunks, mapped, reduced_objects
 from ._select import rows_of
 
@@ -160,8 +160,13 @@ def _places(hits: Any) -> tuple[list[Any], xr.Dataset]:
         )
     names = [name for name in _AXES if name in ds.variables]
     check_one_dimension({name: ds[name].dims for name in names}, names)
-    found = checked({name: ds[name].data for name in names}, ds["x"].shape, dict.fromkeys(names, integers))
+    found = checked({name: ds[name].data for name in names}, ds["x"].shape, dict.fromkeys(names, _whole_pixels))
     return [found["chip"] if "chip" in found else found["x"] * 0, found["y"], found["x"]], ds
+
+
+def _whole_pixels(name: str, values: Any, first: int = 0) -> Any:
+    """Return numbers of pixels, a kind of columns: as whole floats, too, as events take them."""
+    return pixels(name, integers(name, values, first), first)
 
 
 def _count(*places: Any) -> Counts:

@@ -49,5 +49,5 @@ def test_defaults_are_those_of_the_estimator(name):
             compared += 1
     assert compared >= 2
     shown = {each.name: each for each in PROGRAM.commands["explore"].params}
-    assert explorer.keys() - shown.keys() <= {"cut", "max_pixel_hits"}
+    assert explorer.keys() - shown.keys() <= {"cut", "by", "max_pixel_hits"}
     assert all(shown[each].default is None for each in explorer.keys() & shown.keys())
