@@ -71,13 +71,7 @@ def test_dbscan_of_many_points(d, eps, min_samples):
         DbscanCase(np.concatenate([points(99, 1, float, 9.0) + far for far in (0, 5e11)]), 0.1, 3, None, (1e12,)),
         DbscanCase(points(600, 3, float, 2.5), 0.35, 3, None, (1e5,) * 3),
     ],
-    ids=[
-        "sparse rows",
-        "gaps cut out",
-        "ranked rows",
-        "long periodic axis",
-        "long keys",
-    ],
+    ids=["sparse rows", "gaps cut out", "ranked rows", "long periodic axis", "long keys"],
 )
 def test_dbscan_of_special_sets(case):
     assert_answer(fit_dbscan(case), case.answer())
