@@ -121,9 +121,7 @@ PEERS = {
         Peer(*_SCIKIT_LEARN, 10**5, _dbscan_of_hits, same_partition),
     ],
     "dbscan": [Peer(*_SCIKIT_LEARN, 2 * 10**5, _dbscan_of_points, np.array_equal)],
-    "fof": [
-        Peer("SciPy cKDTree pairs, connected components", "scipy", "scipy.spatial", 2 * 10**5, *_COMPONENTS),
-    ],
+    "fof": [Peer("SciPy cKDTree pairs, connected components", "scipy", "scipy.spatial", 2 * 10**5, *_COMPONENTS)],
     "hca": [
         Peer("fastcluster linkage_vector", "fastcluster", "fastcluster", 44_000, *_HIERARCHY),
         Peer("SciPy linkage", "scipy", "scipy.cluster.hierarchy", 5000, *_HIERARCHY),

@@ -92,11 +92,19 @@ def test_far_outliers(d, far, dtype):
     assert_same_on_device(Case(X, 1.0, 3.0, {"layer": np.arange(2000) % 2}))
 
 
-@settings(max_examples=60)
-@given(st.data())
-def test_drawn_cases(data):
-    """Of every common shape and kernel, equal points taken together early or late, columns on the device or not."""
-    case = data.draw(cases(kernels=("flat", "gaussian", "exponential")))
+@pytest.mark.parametrize(
+    ("d", "dtype", "kernels"),
+    [
+        (2, np.float32, ("flat", "gaussian", "exponential")),
+        (3, np.float64, ("flat", "gaussian")),
+        *((d, dtype, ("flat",)) for d, dtype in ((1, np.float64), (2, np.float64), (4, np.float32), (6, np.float64))),
+    ],
+)
+@settings(max_examples=20)
+@given(data=st.data())
+def test_drawn_cases(d, dtype, kernels, data):
+    """Equal points are taken together early or late, columns are on the device or not."""
+    case = data.draw(cases(shapes=[(d, dtype)], kernels=kernels))
     with mock.patch.object(equal_points, "MANY", data.draw(st.sampled_from([8, equal_points.MANY]))):
         clue = fit_on_device(case, columns_too=data.draw(st.booleans()))
         assert_same_results(clue, results(case.fit()))

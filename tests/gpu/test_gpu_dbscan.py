@@ -31,10 +31,12 @@ def fit_dbscan(case, weight_too=True):
     return fitted
 
 
-@settings(max_examples=60)
-@given(dbscan_cases(shapes=[*SHAPES, (5, np.float32), (6, np.float64), (10, np.float32)]), st.booleans())
-def test_drawn_dbscan(case, weight_too):
-    assert_answer(fit_dbscan(case, weight_too), case.answer())
+@pytest.mark.parametrize(("d", "dtype"), [*SHAPES, (5, np.float32), (6, np.float64), (10, np.float32)])
+@settings(max_examples=15)
+@given(data=st.data())
+def test_drawn_dbscan(d, dtype, data):
+    case = data.draw(dbscan_cases(shapes=[(d, dtype)]))
+    assert_answer(fit_dbscan(case, data.draw(st.booleans())), case.answer())
 
 
 @pytest.mark.parametrize("length", [0.02, 0.005, 0.001])
@@ -69,13 +71,7 @@ def test_dbscan_of_many_points(d, eps, min_samples):
         DbscanCase(np.concatenate([points(99, 1, float, 9.0) + far for far in (0, 5e11)]), 0.1, 3, None, (1e12,)),
         DbscanCase(points(600, 3, float, 2.5), 0.35, 3, None, (1e5,) * 3),
     ],
-    ids=[
-        "sparse rows",
-        "gaps cut out",
-        "ranked rows",
-        "long periodic axis",
-        "long keys",
-    ],
+    ids=["sparse rows", "gaps cut out", "ranked rows", "long periodic axis", "long keys"],
 )
 def test_dbscan_of_special_sets(case):
     assert_answer(fit_dbscan(case), case.answer())

@@ -5,18 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from cases.hca import (
-    DISTANCES,
-    Case,
-    assert_brute,
-    assert_same_tree,
-    cases,
-    form,
-    gaussians,
-    is_clear,
-    merges_of,
-    tree,
-)
+from cases.hca import DISTANCES, Case, assert_brute, assert_same_tree, cases, form, gaussians, is_clear, merges_of, tree
 from cases.lanes import quick_first
 from hypothesis import assume, example, given
 from oracles.hca_brute import RULES, brute_linkage, check_linkage, first_departure, nested_linkage

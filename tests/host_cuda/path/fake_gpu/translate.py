@@ -58,8 +58,7 @@ class SharedMemory:
     """Where each array of shared memory lies: the static ones one after the other, the dynamic one behind them."""
 
     _DEFINITION = re.compile(
-        r'^@("[^"]+"|[\w.$]+) = (?:external )?addrspace\(3\) global (\[(\d+) x (.+?)\])(?: undef)?, align \d+$',
-        re.M,
+        r'^@("[^"]+"|[\w.$]+) = (?:external )?addrspace\(3\) global (\[(\d+) x (.+?)\])(?: undef)?, align \d+$', re.M
     )
 
     def __init__(self, texts: list[str]) -> None:
