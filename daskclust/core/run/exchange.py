@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskclust.core.data.foreign import meta_of
-from daskclust.core.data.lazy import workers_client
+from daskclust.core.data.lazy import meta_of, workers_client
 from daskclust.core.device.arrays import is_cuda
 from daskclust.core.merge.sets import Ids
 from daskclust.core.run import steps as work
