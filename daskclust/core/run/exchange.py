@@ -190,7 +190,7 @@ def one_by_one(
         for p, place in enumerate(places):
             tasks.append(((pieces, sender, p), give(sender, p)))
             receivers[place].append((pieces, sender, p))
-    return steps.one_by_one(name, [(list, each) for each in receivers], *sources, others=tasks)
+    return steps.from_tasks(name, [(list, each) for each in receivers], *sources, others=tasks)
 
 
 def pieces_of(steps: ChunkSteps, step: str, lists: Any, targets: Sequence[Sequence[int]], count: int) -> Any:
