@@ -21,12 +21,11 @@ from daskclust.core.data.inputs import (
     Points,
     aligned_column,
     joined_groups,
-    on_device_of,
     read_points,
 )
 from daskclust.core.data.nested import flat, nest
 from daskclust.core.data.units import threshold_in
-from daskclust.core.device.arrays import device_of, is_cuda, is_dask, library
+from daskclust.core.device.arrays import device_of, is_cuda, is_dask, library, on_device_of
 from daskclust.core.run.engine import lazily, run_in_memory
 from daskclust.core.space.partition import Chunk, Partition
 from daskclust.estimator import Estimator

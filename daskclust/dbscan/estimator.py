@@ -41,9 +41,9 @@ class _DensityClusters(Estimator):
         else:
             results = run(plan, columns, partition)
         self._X = points.X
-        self.labels_ = nest(results["labels"], nesting)
-        self.is_core_ = nest(results["is_core"], nesting)
-        self.n_clusters_ = results["n_clusters"]
+        self.labels_, self.is_core_, self.n_clusters_ = (results[name] for name in ("labels", "is_core", "n_clusters"))
+        if nesting is not None:
+            self.labels_, self.is_core_ = nest(self.labels_, nesting), nest(self.is_core_, nesting)
 
     @property
     def core_sample_indices_(self) -> Any:

@@ -17,7 +17,6 @@ from daskclust.core.data.inputs import (
     Points,
     cells_of,
     chunked_as,
-    on_device_of,
     read_points,
     split_points,
     stack,
@@ -25,7 +24,7 @@ from daskclust.core.data.inputs import (
 )
 from daskclust.core.data.lazy import along_points, map_rows, whole
 from daskclust.core.data.nested import nest, without_lists
-from daskclust.core.device.arrays import is_dask, keeping_device, library, to_host
+from daskclust.core.device.arrays import is_dask, keeping_device, library, on_device_of, to_host
 from daskclust.core.run.division import divide_groups
 from daskclust.core.run.engine import gather
 from daskclust.core.space.partition import Division

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
-from daskclust.core.data.foreign import meta_of
+from daskclust.core.data.lazy import meta_of
 from daskclust.core.device.arrays import cupy_module, is_cuda, is_dask, to_host
 from daskclust.io.blocks import native
 

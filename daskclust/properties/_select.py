@@ -15,8 +15,7 @@ import pandas as pd
 import xarray as xr
 
 from daskclust.core.data.columns import column, label_numbers
-from daskclust.core.data.foreign import meta_of
-from daskclust.core.data.lazy import lazy_along
+from daskclust.core.data.lazy import lazy_along, meta_of
 from daskclust.core.data.quote import meant
 from daskclust.core.device.arrays import is_dask, to_host
 

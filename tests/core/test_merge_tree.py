@@ -140,7 +140,7 @@ def send(targets, count):
     """Return how many steps an exchange of named pieces takes, and what each receiver gets."""
     steps = ChunkSteps("", "test", targets, count)
     given = [[f"{a} to {b}" for b in wanted] for a, wanted in enumerate(targets)]
-    senders = steps.one_by_one("send", [(partial(list, each),) for each in given])
+    senders = steps.from_tasks("send", [(partial(list, each),) for each in given])
     got = pieces_of(steps, "got", senders, targets, count)
     pieces = sum("got-piece" in str(key) for key in dict(got.__dask_graph__()))
     return pieces, [unboxed(got[k : k + 1].compute()) for k in range(count)]
@@ -167,7 +167,7 @@ def client():
 def test_all_to_all(senders, receivers, where, client):
     with dask.config.set(scheduler="threads" if where == "threads" else client):
         steps = ChunkSteps("", "test", senders, receivers, where)
-        rows = steps.one_by_one("send", [(partial(_named, k, receivers),) for k in range(senders)])
+        rows = steps.from_tasks("send", [(partial(_named, k, receivers),) for k in range(senders)])
         rows = steps.each("row", list, rows, row=receivers)
         got = steps.each("got", list, all_to_all(rows)).compute()
     assert [got[k, 0] for k in range(receivers)] == [[f"{a} to {b}" for a in range(senders)] for b in range(receivers)]

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from daskclust.core.data.foreign import arrow_series, comes_from, gives_arrow, meta_of, separated
+from daskclust.core.data.foreign import arrow_series, comes_from, gives_arrow, separated
+from daskclust.core.data.lazy import meta_of
 from daskclust.core.data.nested import flat, is_awkward
 from daskclust.core.device.arrays import as_cupy, device_of, is_cuda, is_dask, library, to_host
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from daskclust.core.data.units import parse
-from daskclust.core.device.arrays import is_dask
 
 _BASES = ("cm", "rad", "ns", "keV", "cm/s", "g")
 _UNITS = {"astropy": "unit", "unyt": "units", "pint": "units"}  # the attribute of arrays that has theirs
@@ -47,17 +46,6 @@ def arrow_series(values: Any) -> Any:
     if pa.types.is_dictionary(column.type):  # older versions of pyarrow refuse unsigned codes
         column = column.cast(pa.dictionary(pa.int64(), column.type.value_type))
     return column.to_pandas(types_mapper=pd.ArrowDtype if pa.types.is_primitive(column.type) else None)
-
-
-def meta_of(collection: Any) -> Any:
-    """Return an empty array, or an empty Series, of the class and dtype that chunks of a dask collection have."""
-    if is_dask(collection):
-        from dask.array.utils import meta_from_array
-
-        return meta_from_array(collection)  # type: ignore[no-untyped-call,unused-ignore]
-    from dask.dataframe.utils import make_meta
-
-    return make_meta(collection)
 
 
 def separated(name: str, values: Any) -> tuple[Any, str | None]:

@@ -15,10 +15,11 @@ import numpy as np
 
 from daskclust.core.data.checks import check_length, check_points, check_positive, is_usual
 from daskclust.core.data.columns import Kind, column, coordinate, group_number, lengths_of, of_dask_series, plain, reals
-from daskclust.core.data.foreign import arrow_table, comes_from, gives_arrow, meta_of, separated, unit_of
+from daskclust.core.data.foreign import arrow_table, comes_from, gives_arrow, separated, unit_of
+from daskclust.core.data.lazy import meta_of
 from daskclust.core.data.nested import Nesting, flat, flatten, is_awkward
 from daskclust.core.data.units import BOX, HITS, common, converted, in_unit
-from daskclust.core.device.arrays import device_of, is_cuda, is_dask, library, to_current_device, to_host
+from daskclust.core.device.arrays import is_cuda, is_dask, library, on_device_of, to_host
 
 LAYER = ("layer",)
 EVENT = ("event",)
@@ -390,13 +391,3 @@ def columns_of(data: Any, names: Sequence[str], optional: Sequence[str] = ()) ->
         )
     unit, every = separated("hits", data)[1], [*names, *optional][: array.shape[1]]
     return {name: in_unit(name, array[:, k], unit, HITS.get(name)) for k, name in enumerate(every)}
-
-
-def on_device_of(X: Any, values: Any, dtype: Any = None) -> Any:
-    """Return an array of the host or a device on the device of X, in its class, as `dtype` if given."""
-    device = device_of(X)
-    if is_cuda(values) != is_cuda(X):
-        values = device.from_host(to_host(values))
-    elif is_cuda(values):
-        values = to_current_device(values)
-    return values if dtype is None else device.cast(values, dtype)

@@ -1,4 +1,4 @@
-"""Dask arrays: columns as such, functions of their blocks, arrays along the points, and where they are computed."""
+"""Dask arrays: columns as such, functions of their blocks, and where they are computed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from daskclust.core.data.foreign import meta_of
-from daskclust.core.data.inputs import on_device_of
-from daskclust.core.device.arrays import is_dask
+from daskclust.core.device.arrays import is_dask, on_device_of
+
+
+def meta_of(collection: Any) -> Any:
+    """Return an empty array, or an empty Series, of the class and dtype that chunks of a dask collection have."""
+    if is_dask(collection):
+        from dask.array.utils import meta_from_array
+
+        return meta_from_array(collection)  # type: ignore[no-untyped-call,unused-ignore]
+    from dask.dataframe.utils import make_meta
+
+    return make_meta(collection)
 
 
 def lazy_along(values: Any, sizes: tuple[int, ...], axis: int = 0, index: Any = None) -> Any:
@@ -60,6 +69,10 @@ def along_points(array: Any, X: Any) -> Any:
     return da.map_blocks(_like_block, array.rechunk((X.chunks[0],)), like, **kind)
 
 
+def _like_block(values: Any, like: Any) -> Any:
+    return on_device_of(like, values)
+
+
 def map_points(function: Callable[..., Any], X: Any, *args: Any, dtype: Any = np.int64) -> Any:
     """Return ``function(block, *args)``, a number for each point, for the blocks of a dask array (n,) or (n, d)."""
     import dask.array as da
@@ -90,7 +103,3 @@ def _named(function: Callable[..., Any]) -> str:
     from dask.utils import funcname
 
     return f"daskclust-{funcname(function).strip('_').replace('_', '-')}"
-
-
-def _like_block(values: Any, like: Any) -> Any:
-    return on_device_of(like, values)

@@ -253,6 +253,16 @@ def to_current_device(array: Any) -> Any:
     return cupy_module().asarray(array)
 
 
+def on_device_of(X: Any, values: Any, dtype: Any = None) -> Any:
+    """Return an array of the host or a device on the device of X, in its class, as `dtype` if given."""
+    device = device_of(X)
+    if is_cuda(values) != is_cuda(X):
+        values = device.from_host(to_host(values))
+    elif is_cuda(values):
+        values = to_current_device(values)
+    return values if dtype is None else device.cast(values, dtype)
+
+
 @functools.cache
 def cupy_module() -> Any:
     """Return cupy, or say how to install it."""

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.data.foreign import meta_of
-from daskclust.core.data.lazy import count_values, map_points
+from daskclust.core.data.lazy import count_values, map_points, meta_of
 from daskclust.core.device.arrays import device_of, is_cuda
 from daskclust.core.run.plan import Cost, Plan
 from daskclust.core.run.workers import MOST, SECONDS, Workers, dividing_size, find_workers, points_per_task

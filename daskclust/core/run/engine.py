@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from daskclust.core.data.columns import named_for_kernels
-from daskclust.core.data.foreign import meta_of
-from daskclust.core.data.lazy import whole
+from daskclust.core.data.lazy import meta_of, whole
 from daskclust.core.device.arrays import is_dask
 from daskclust.core.device.machine_code.compiling import expecting
 from daskclust.core.run import merging

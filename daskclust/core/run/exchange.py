@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskclust.core.data.foreign import meta_of
-from daskclust.core.data.lazy import workers_client
+from daskclust.core.data.lazy import meta_of, workers_client
 from daskclust.core.device.arrays import is_cuda
 from daskclust.core.merge.sets import Ids
 from daskclust.core.run import steps as work
@@ -191,7 +190,7 @@ def one_by_one(
         for p, place in enumerate(places):
             tasks.append(((pieces, sender, p), give(sender, p)))
             receivers[place].append((pieces, sender, p))
-    return steps.one_by_one(name, [(list, each) for each in receivers], *sources, others=tasks)
+    return steps.from_tasks(name, [(list, each) for each in receivers], *sources, others=tasks)
 
 
 def pieces_of(steps: ChunkSteps, step: str, lists: Any, targets: Sequence[Sequence[int]], count: int) -> Any:

@@ -104,10 +104,10 @@ class ChunkSteps:
 
     def shared(self, step: str, value: Any) -> Any:
         """Return a value as an array (1, 1): as a step of its own it goes once to each worker."""
-        return self.one_by_one(step, [(partial(_itself, value),)])  # as such: dask looks into tuples and lists
+        return self.from_tasks(step, [(partial(_itself, value),)])  # as such: dask looks into tuples and lists
 
-    def one_by_one(self, step: str, tasks: Sequence[tuple[Any, ...]], *sources: Any, others: Any = ()) -> Any:
-        """Return steps that are written out, functions with their arguments, as an array (m, 1).
+    def from_tasks(self, step: str, tasks: Sequence[tuple[Any, ...]], *sources: Any, others: Any = ()) -> Any:
+        """Return tasks that are written out, each a function with its arguments, as an array (m, 1).
 
         Arguments that are keys, and keys in lists, stand for what is in the boxes of `sources`, or of `others`:
         pairs of a key and its task.
@@ -132,14 +132,14 @@ class ChunkSteps:
         waits = [keys_of(each)[-1] for each in sources[1:]]
         starts = range(0, len(keys), width or len(keys))
         tasks = [(function, keys[a : a + (width or len(keys))], k, *waits) for k, a in enumerate(starts)]
-        return self.one_by_one(step, tasks, *sources)
+        return self.from_tasks(step, tasks, *sources)
 
     def apart(self, step: str, values: Any) -> Any:
         """Return values (m, 1) in any chunks with a chunk for each."""
         tasks = [
             (_at, key, k) for key, size in zip(keys_of(values), values.chunks[0], strict=True) for k in range(size)
         ]
-        return self.one_by_one(step, tasks, values)
+        return self.from_tasks(step, tasks, values)
 
     def chain(self, step: str, function: Callable[..., Any], values: Any) -> Any:
         """Return what is handed on to each chunk: None to the first, then what a function makes of the chunk before.
@@ -148,7 +148,7 @@ class ChunkSteps:
         """
         name, keys = self.name(step), keys_of(values)
         tasks = [(function, key, (name, k, 0)) for k, key in enumerate(keys[:-1])]
-        return self.one_by_one(name, [(_itself, None), *tasks], values)
+        return self.from_tasks(name, [(_itself, None), *tasks], values)
 
     def name(self, step: str) -> str:
         """Return a name for a layer; of a name itself."""

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskclust.core.data.columns import for_kernels
-from daskclust.core.data.inputs import on_device_of
-from daskclust.core.device.arrays import device_of, put
+from daskclust.core.device.arrays import device_of, on_device_of, put
 from daskclust.core.merge.own_ids import OwnIds
 from daskclust.core.merge.sets import Fragments, Ids
 from daskclust.core.run.plan import Plan, WholePlan
