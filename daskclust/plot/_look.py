@@ -74,10 +74,9 @@ def shades(color: str) -> list[str]:
 WIDTH, _HEIGHT = 520, 380  # of the frame on a screen; axes, a legend and tools fit beside it in a notebook
 _PANEL = 230  # the same, of one of several side by side
 _INCHES = 5.2  # of a figure, with its axes
-_PANEL_INCHES = 2.6
+_ROW_INCHES = 8.0  # of panels side by side, as HoloViews has it for two pictures
 _LETTERS = {"title": 11, "labels": 10, "xlabel": 10, "ylabel": 10, "clabel": 10, "legend": 9, "ticks": 9, "cticks": 9}
 _LETTER = 8  # pixels of a letter of a title
-_SMALL = 1  # letters of panels are smaller by so much
 _MOST_DECADES = 2  # of logarithmic axes with more ticks than powers of ten
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -104,23 +103,24 @@ def finished(
     if isinstance(element, hv.Overlay):
         both = {"legend_position": "right"} | both
     title = textwrap.fill(title, max(24, screen["frame_width"] // _LETTER))
-    screen = _bokeh(0) | screen | (bokeh or {})
-    paper = _matplotlib(0, height / WIDTH if aspect is None else None) | paper | (matplotlib or {})
+    screen = _bokeh() | screen | (bokeh or {})
+    paper = _matplotlib(height / WIDTH if aspect is None else None) | paper | (matplotlib or {})
     return styled(element, screen, paper, title=title, **both)
 
 
 def panel(element: Any, title: str, *, aspect: str = "equal") -> Any:
     """Return a finished picture as one of several side by side; `aspect` "square" is for axes of two kinds."""
-    screen = _bokeh(_SMALL) | {"frame_width": _PANEL, "frame_height": _PANEL}
-    paper = _matplotlib(_SMALL, None) | {"fig_inches": _PANEL_INCHES, "aspect": aspect}
+    screen = _bokeh() | {"frame_width": _PANEL, "frame_height": _PANEL}
+    paper = _matplotlib(None) | {"aspect": aspect}
     both = {"show_legend": False} if isinstance(element, hv.Overlay) else {}
     return styled(element, screen, paper, title=title, **both)
 
 
 def side_by_side(layout: Any, columns: int) -> Any:
     """Return panels in rows of so many, without the letters that matplotlib gives them."""
-    layout = layout.cols(check_whole("columns", columns, 1))
-    return styled(layout, None, {"hspace": 0.3, "vspace": 0.3, "sublabel_format": ""})
+    columns = min(check_whole("columns", columns, 1), max(1, len(layout)))
+    paper = {"hspace": 0.5, "vspace": 0.3, "sublabel_format": "", "fig_inches": _ROW_INCHES / max(2, columns)}
+    return styled(layout.cols(columns), None, paper)
 
 
 def log_ticks(low: float, high: float) -> list[tuple[float, str]] | None:
@@ -161,13 +161,13 @@ def load_backends() -> None:
         raise ImportError('plots need bokeh and matplotlib: pip install "daskclust[app]"') from error
 
 
-def _bokeh(smaller: int) -> Options:
-    letters = {name: f"{size - smaller}pt" for name, size in _LETTERS.items()}
+def _bokeh() -> Options:
+    letters = {name: f"{size}pt" for name, size in _LETTERS.items()}
     return {"fontsize": letters, "active_tools": ["box_zoom"], "hooks": [_style_figure]}
 
 
-def _matplotlib(smaller: int, box: float | None) -> Options:
-    letters = {name: size - smaller - 1 for name, size in _LETTERS.items()}
+def _matplotlib(box: float | None) -> Options:
+    letters = {name: size - 1 for name, size in _LETTERS.items()}
     return {"fontsize": letters, "show_frame": True, "hooks": [functools.partial(_style_axes, box)]}
 
 

@@ -125,7 +125,7 @@ def test_paper(name: str) -> None:
             words = [axes.xaxis.label, axes.yaxis.label, *axes.get_xticklabels(), *axes.get_yticklabels()]
             sizes |= {word.get_fontsize() for word in words if word.get_text() and word.get_visible()}
             assert axes.xaxis.label.get_text() or axes.yaxis.label.get_text() or axes is not figure.axes[0]
-        assert sizes <= {7.0, 8.0, 9.0}
+        assert sizes <= {8.0, 9.0}, "of one size, in single pictures and in panels"
         space = ("clusters", "event_display", "hit_map", "projected_density", "halo_circles", "layers")
         if name.split(maxsplit=1)[0] in space and name != "clusters side":
             assert float(figure.axes[0].get_aspect()) == 1.0
