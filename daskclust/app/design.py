@@ -10,6 +10,9 @@ from panel.theme.base import Inherit
 from panel.theme.native import Native
 from panel.viewable import Viewable
 
+PHONE = 700  # pixels: a narrower page shows the picture alone
+NO_PHONE = f"@media (max-width: {PHONE}px) {{ :host {{ display: none !important }} }}"
+NARROW = f"@media (max-width: {PHONE}px) {{ :host {{ min-width: 0 !important; overflow: hidden }} }}"
 _ALL = ":host { font-size: 12px } :focus-visible { outline: 2px solid var(--title); outline-offset: 1px }"
 _WIDGET = """
 label, .bk-slider-title { font-size: 11px; color: var(--soft) }
@@ -33,12 +36,18 @@ _SLIDER = """
                                 border: 2px solid var(--title); background: var(--page) }
 .noUi-handle::before, .noUi-handle::after { display: none }
 """
+_PLAYER = """
+button { color: var(--ink); background: var(--field); border: 1px solid var(--edge); border-radius: 4px }
+input[type=range] { accent-color: var(--title) }
+"""
 _TABLE = """ /* the theme of the table comes later, with colours of its own */
 .tabulator { font-size: 12px !important; border: none; background-color: var(--page); color: var(--ink) }
 .tabulator .tabulator-header, .tabulator .tabulator-header .tabulator-col, .tabulator .tabulator-footer,
 .tabulator .tabulator-row, .tabulator .tabulator-row.tabulator-row-even, .tabulator .tabulator-tableholder,
 .tabulator .tabulator-tableholder .tabulator-table
     { background-color: var(--page) !important; color: var(--ink) !important; border-color: var(--edge) !important }
+.tabulator .tabulator-tableholder
+    { overflow-x: scroll; scrollbar-width: thin; scrollbar-color: var(--soft) var(--page) }
 .tabulator .tabulator-row .tabulator-cell { border-color: var(--edge); padding: 2px 6px; height: 22px }
 .tabulator .tabulator-header .tabulator-col .tabulator-col-content { padding: 2px 6px }
 .tabulator .tabulator-row.tabulator-selectable:hover, .tabulator .tabulator-row.tabulator-selected,
@@ -74,5 +83,6 @@ class Compact(Native):  # type: ignore[misc,unused-ignore]
         pn.widgets.FileDownload: {"stylesheets": [Inherit, _BUTTON]},
         pn.widgets.FloatSlider: {"stylesheets": [Inherit, _SLIDER]},
         pn.widgets.IntSlider: {"stylesheets": [Inherit, _SLIDER]},
+        pn.widgets.Player: {"stylesheets": [Inherit, _PLAYER]},
         pn.widgets.Tabulator: {"stylesheets": [Inherit, _TABLE]},
     }

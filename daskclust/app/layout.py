@@ -7,7 +7,7 @@ from typing import Any
 
 import panel as pn
 
-from daskclust.app.design import forget_sheets, styled
+from daskclust.app.design import NARROW, NO_PHONE, PHONE, forget_sheets, styled
 from daskclust.app.live import Live
 from daskclust.app.look import DARK, LIGHT, LOOKS, Look
 from daskclust.app.page.address import Address, written
@@ -22,7 +22,7 @@ from daskclust.app.views._scene import View
 from daskclust.app.views.decision import DecisionPlot
 from daskclust.app.views.dendrogram import Dendrogram
 from daskclust.app.views.histogram import Histogram
-from daskclust.app.views.picture import Picture
+from daskclust.app.views.picture import SECOND, Picture
 from daskclust.app.views.table import TableView
 from daskclust.app.widgets import BESIDE, Control, Keys, Player, button
 from daskclust.core.data.quote import in_html
@@ -30,7 +30,11 @@ from daskclust.core.data.quote import in_html
 _SIDE = 260
 _HALF = _SIDE // 2 - 20
 _OF_GROUND: dict[type, type[DecisionPlot] | type[Dendrogram]] = {Decision: DecisionPlot, Hierarchy: Dendrogram}
-_SIDE_STYLE = ":host { background: var(--page); border-right: 1px solid var(--edge) }"
+_SIDE_STYLE = f":host {{ background: var(--page); border-right: 1px solid var(--edge) }} {NO_PHONE}"
+_PAGE_STYLE = f"""
+@media (min-width: {PHONE + 1}px) {{ :host {{ min-width: 960px !important; min-height: 560px }} }}
+{NARROW}
+"""
 _HEAD_STYLE = """
 h1 { display: inline; font-size: 17px; margin: 0 14px 0 0; color: var(--title) }
 .counts { font-size: 13px } .now { color: var(--soft) }
@@ -48,24 +52,25 @@ class Explorer(Live):
         look = self._address.take("look", LOOKS)
         self._chosen_look = None if look is None else LOOKS[look]  # otherwise as the browser is
         self.head.param.update(height=26, margin=(5, 10, 0, 10), stylesheets=[_HEAD_STYLE])
-        self._ignored = pn.pane.Alert("", alert_type="warning", visible=False, width=_SIDE - 20)
+        self.ignored = pn.pane.Alert("", alert_type="warning", visible=False, width=_SIDE - 20)
         self.tools = pn.Column(margin=0)  # in the side bar, below the parameters
         how: dict[str, Any] = {"scroll": "y-auto", "css_classes": ["explorer-side"], "stylesheets": [_SIDE_STYLE]}
         self.side = pn.Column(width=_SIDE, sizing_mode="stretch_height", margin=0, **how)
-        paper = button("Light or dark", self._on_paper, width=110, margin=(2, 6))
-        clear = button("Clear selection", lambda: self.choose(None), width=100, margin=(2, 0))
-        head = pn.Row(self.head, clear, paper, sizing_mode="stretch_width", margin=0)
+        paper = button("Light or dark", self._on_paper, width=110, margin=(2, 6), stylesheets=[NO_PHONE])
+        clear = button("Clear selection", self.clear, width=100, margin=(2, 0), stylesheets=[NO_PHONE])
+        head = pn.Row(self.head, clear, paper, sizing_mode="stretch_width", margin=0, stylesheets=[NARROW])
         main = pn.Column(
             head, self.work, self.board, sizing_mode="stretch_both", margin=0, css_classes=["explorer-main"]
         )
-        main.styles = {"position": "relative"}
+        main.param.update(styles={"position": "relative"}, stylesheets=[NARROW])
         self._panel = pn.Row(self.side, main, sizing_mode="stretch_width", height=720, margin=0)
         styled([self._panel])
         self._panel.styles = LIGHT.variables
         self._address.set(state)  # there is something to show from the beginning
         self._open()
         if _is_served():
-            self._panel.styles |= {"height": "100vh", "min-height": "560px", "min-width": "960px"}
+            self._panel.styles |= {"height": "100vh"}
+            self._panel.stylesheets = [_PAGE_STYLE]
             self._follow_browser()
             pn.state.on_session_destroyed(lambda _: self.close())
         elif pn.config.theme == "dark":
@@ -84,10 +89,12 @@ class Explorer(Live):
         self._chip = address.part("chip", state.chips, self._chip)
         self._build((address.take("x", names) or axes[0], address.take("y", names) or axes[1]))
         self.board.arrange(address.arrangement())
+        slices = [name for name, each in (("slice", state.slices), ("chip", state.chips)) if each is not None]
+        address.check_names([*slices, *(each.name for system in SYSTEMS for each in state.parameters_of(system))])
         self._update_address()
         if address.faults:
             words = "; ".join(address.faults)
-            self._ignored.param.update(object=in_html(f"Ignored in the address: {words}."), visible=True)
+            self.ignored.param.update(object=in_html(f"Ignored in the address: {words}."), visible=True)
         if state.present.request != state.request():  # what takes long
             pn.state.onload(self._request_update)
 
@@ -101,8 +108,11 @@ class Explorer(Live):
                 known[name] = "all" if part is None else slices.key(part)
         if self._chosen_look is not None:
             known["look"] = self._chosen_look.name
-        self._address.keep(known | written(self.board.arrangement))
-        self._ignored.visible = bool(self._address.faults)
+        arrangement = self.board.arrangement
+        if self._kept is not None:  # which the address does not keep
+            arrangement = replace(arrangement, hidden=arrangement.hidden - {SECOND})
+        self._address.keep(known | written(arrangement))
+        self.ignored.visible = bool(self._address.faults)
 
     def _build(self, axes: tuple[str, str] | None = None) -> None:
         state = self.state
@@ -115,7 +125,7 @@ class Explorer(Live):
         suggesting, self.exporting = Suggesting(state, self.set_values, self._later, keep), Exporting(state, self.seen)
         whole = [] if state.part is None else [Clustering(state, state.part, self._later).panel]
         self.tools.objects = [suggesting.panel, *whole, self.exporting.panel]
-        parts = [self._ignored, *self._choices(axes), *controls, self.note, self.tools]
+        parts = [self.ignored, *self._choices(axes), *controls, self.note, self.tools]
         self.side.objects = styled([*parts, self.board.tools, self._keys])
 
     def draw(self, axes: tuple[str, str]) -> None:
@@ -277,6 +287,15 @@ class Explorer(Live):
         self._picked = selection, self.state.present
         self._request_update()
 
+    def clear(self) -> None:
+        """Choose nothing, and go back to whole pictures and the first page of the table."""
+        self.choose(None)
+        for view in self.views:
+            if isinstance(view, Picture | DecisionPlot | Dendrogram):
+                view.canvas.zoom(view.canvas.whole)
+            elif isinstance(view, TableView):
+                view.panel.page = 1
+
     def _on_paper(self) -> None:
         self._chosen_look = LIGHT if self._look is DARK else DARK
         self._use_look(self._chosen_look)
@@ -284,6 +303,9 @@ class Explorer(Live):
     def compare(self, kept: Kept | None) -> None:
         """Compare further clusterings with one that was kept, or no longer."""
         self._kept = kept
+        arrangement = self.board.arrangement  # the second picture makes room, and comes back
+        hidden = arrangement.hidden | {SECOND} if kept is not None else arrangement.hidden - {SECOND}
+        self.board.arrange(replace(arrangement, hidden=hidden))
         forget_sheets(pn.state)
         self._request_update()
 

@@ -68,8 +68,8 @@ class TimeWindows:
     def __init__(self, toa: npt.NDArray[Any], unit: str) -> None:
         self._low, self._high = float(toa.min()), float(toa.max())
         span = self._high - self._low or 1.0
-        self._units = _UNITS if unit == "ns" else {unit: 1.0}
-        self._unit = self._unit_of(self._high)
+        self._unit, self._size = time_unit(self._high, unit)
+        self._given = unit
         shortest = span * min(_FEWEST / len(toa), 1.0)
         powers = range(math.floor(math.log10(shortest)), math.floor(math.log10(span)) + 1)
         series = (digit * 10.0**power for power in powers for digit in (1, 2, 5))
@@ -78,13 +78,9 @@ class TimeWindows:
         usual = min(lengths, key=lambda each: abs(math.log(each / span * len(toa) / _HITS)))
         self.first: Range | None = self.at(0, usual)
 
-    def _unit_of(self, time: float) -> str:
-        """Return the largest unit that is not longer than a time."""
-        return next((name for name, size in self._units.items() if time >= size), list(self._units)[-1])
-
     def _name_of(self, length: float) -> str:
-        unit = self._unit_of(length)
-        return f"{length / self._units[unit]:g} {unit}".rstrip()
+        unit, size = time_unit(length, self._given)
+        return f"{length / size:g} {unit}".rstrip()
 
     def count(self, length: float) -> int:
         return self.position(self._high, length) + 1
@@ -102,9 +98,8 @@ class TimeWindows:
         return self.position((part.low + part.high) / 2, length), length
 
     def words(self, part: Range) -> str:
-        size = self._units[self._unit]
-        digits = max(0, 1 - math.floor(math.log10((part.high - part.low) / size)))
-        return f"{part.low / size:.{digits}f} - {part.high / size:.{digits}f} {self._unit}".rstrip()
+        digits = max(0, 1 - math.floor(math.log10((part.high - part.low) / self._size)))
+        return f"{part.low / self._size:.{digits}f} - {part.high / self._size:.{digits}f} {self._unit}".rstrip()
 
     def key(self, part: Range) -> str:
         place, length = self.place(part)
@@ -119,6 +114,13 @@ class TimeWindows:
 
 
 Slices = Layers | TimeWindows
+
+
+def time_unit(longest: float, unit: str) -> tuple[str, float]:
+    """Return the unit in which times of up to so many nanoseconds are read, and its length; other units stay."""
+    if unit != "ns":
+        return unit, 1.0
+    return next(((name, size) for name, size in _UNITS.items() if longest >= size), ("ns", 1.0))
 
 
 def chips_of(ds: xr.Dataset) -> Layers | None:

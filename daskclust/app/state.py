@@ -18,7 +18,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.app.opening import part_of
-from daskclust.app.parameters import complete
+from daskclust.app.parameters import Parameter, complete
 from daskclust.app.selection import Mask, Range, Selection
 from daskclust.app.slices import chips_of, slices_of
 from daskclust.app.systems import ExplorerSystem, Ground, names_for, point_columns, system_for
@@ -203,6 +203,10 @@ class State:
         other.system, other.outcome = other._systems[self.system.name], outcome
         object.__setattr__(outcome, "request", Request(other.system, outcome.request.values))
         return other
+
+    def parameters_of(self, system: str) -> tuple[Parameter, ...]:
+        """Return the parameters of a system that was prepared; none of another one."""
+        return self._systems[system].parameters if self.knows(system) else ()
 
     def words_of(self, part: Range) -> str:
         """Return what a slice or a chip is called."""

@@ -38,7 +38,7 @@ def heading(words: str) -> Any:
 
 
 class Keys(pn.custom.JSComponent):
-    """An invisible component: with Shift, arrow keys are ten steps of a slider or of a number."""
+    """An invisible component: with Shift, arrow keys are ten steps; a comma in a number is a decimal point."""
 
     _esm = """
     export function render() {
@@ -48,6 +48,13 @@ class Keys(pn.custom.JSComponent):
             event.preventDefault()
             event.stopImmediatePropagation()
             for (let k = 0; k < 10; k++) target.dispatchEvent(new KeyboardEvent("keydown", {key: event.key}))
+        }, true)
+        document.addEventListener("input", (event) => {
+            const target = event.composedPath()[0]
+            if (!target.matches(".bk-spin-wrapper input") || !/^[^.,]*,[^.,]*$/.test(target.value)) return
+            const place = target.selectionStart
+            target.value = target.value.replace(",", ".")
+            target.setSelectionRange(place, place)
         }, true)
     }
     """
@@ -200,7 +207,9 @@ class Player:
         last = self._slices.count(self.length.value) - 1 if self.length.value else 0
         self.place = min(self.place, last) if self.length.value else self.place
         how: dict[str, Any] = {"show_loop_controls": False, "loop_policy": "loop", "visible_buttons": _BUTTONS}
-        self.player: Any = pn.widgets.Player(value=self.place, end=max(last, 1), width=240, margin=(0, 10), **how)
+        self.player: Any = pn.widgets.Player(
+            value=self.place, end=max(last, 1), width=240, height=58, margin=(0, 10), **how
+        )
         self.player.param.watch(self._on_place, "value")
         self._steps.objects = styled([self.player]) if last else []
         self._write()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import replace
 from typing import Any
 
@@ -11,11 +12,19 @@ from cases.explorer import DATA
 
 import daskclust.app
 import daskclust.app.page.served
+from daskclust.app import layout
 from daskclust.app.page.address import Address
 from daskclust.app.page.board import Arrangement
 from daskclust.app.state import State
 
 SIZES = ((1280, 720), (1280, 800), (1400, 905), (1920, 1080))
+_TITLES = """() => {
+    const inner = (each) => each.shadowRoot ? all(each.shadowRoot) : []
+    const all = (root) => [...root.querySelectorAll("*")].flatMap((each) => [each, ...inner(each)])
+    const texts = all(document).filter((each) => !each.children.length && each.clientWidth
+        && /^[\\d,]+ (clusters|seeds)/.test(each.textContent))
+    return texts.map((each) => [each.textContent, each.scrollWidth <= each.clientWidth + 1])
+}"""
 _UNITS = """() => {
     const find = (view) => view.model.renderers ? [view.model] : [...view.children?.() ?? []].flatMap(find)
     const [{x_range, y_range, inner_width, inner_height}] = [...Bokeh.index.roots].flatMap(find)
@@ -65,17 +74,22 @@ def test_panels_fill_the_grid_however_they_are_arranged() -> None:
         ("?kernel=cubic", "kernel must be one of 'flat'"),
         ("?system=hdbscan", "system must be one of clue"),
         ("?width=1000", "width must be one of 30, "),
-        ("?%ff=%&&=", None),
+        ("?%ff=%&&=", "there is no \ufffd=%"),
+        ("?rho=3&dc=7&system=clue", "there is no rho=3"),
+        ("?slice=9", "there is no layer '9'"),
+        ("?slice=all&chip=1", "there is no chip=1"),
     ],
 )
-def test_what_is_broken_in_an_address_is_told_and_ignored(search: str, fault: str | None) -> None:
+def test_what_is_broken_in_an_address_is_told_and_ignored(search: str, fault: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr(layout, "Address", lambda _: Address(Location(search)))
     state = State(DATA["clue"]())
-    before, address = state.values, Address(Location(search))
-    address.set(state)
-    address.arrangement()
-    assert state.values == before
+    before = state.values
+    explorer = layout.Explorer(state)
+    assert {**state.values, "dc": 0} == {**before, "dc": 0}
     assert state.present.n_clusters
-    assert [fault in each for each in address.faults] == ([] if fault is None else [True])
+    note = html.unescape(explorer.ignored.object) if explorer.ignored.visible else ""
+    assert note.startswith("Ignored in the address: ")
+    assert fault in note
 
 
 # ------------------------------------------------------------------------------------------------------- in a browser
@@ -106,6 +120,44 @@ def test_one_screen_without_scrolling(browser: Any, explorer_address: str) -> No
             assert across == pytest.approx(up, rel=1e-6)
         page.page.set_viewport_size({"width": 900, "height": 500})
         assert lengths(page) == [960, 560]
+        # a phone has the picture alone
+        page.page.set_viewport_size({"width": 420, "height": 800})
+        page.at_rest()
+        (picture,) = panels(page)
+        assert lengths(page) == [420, 800]
+        assert picture["width"] > 400
+        assert picture["height"] > 700
+        assert not page.page.locator(".explorer-side").is_visible()
+
+
+@pytest.mark.browser
+def test_panels_of_a_comparison_are_not_small_and_titles_not_cut(browser: Any, explorer_address: str) -> None:
+    with opened(browser, explorer_address, size=SIZES[0]) as page:
+        whole = len(panels(page))
+        titles = page.page.evaluate(_TITLES)
+        assert len(titles) >= 2
+        assert [words for words, is_whole in titles if not is_whole] == []
+        page.click("Keep as A")
+        page.page.locator(".compared").wait_for()
+        page.at_rest()
+        assert min(box["height"] for box in panels(page)) >= 200
+        titles = page.page.evaluate(_TITLES)
+        assert len(titles) >= 2
+        assert [words for words, is_whole in titles if not is_whole] == []
+        page.click("Forget A")
+        page.until(lambda: len(panels(page)) == whole)
+
+
+@pytest.mark.browser
+def test_a_decimal_comma_is_read(browser: Any, explorer_address: str) -> None:
+    with opened(browser, explorer_address) as page:
+        before = page.counts()
+        box = page.page.locator(".number-rhoc input")
+        box.fill("")
+        page.page.keyboard.type("12,5")
+        page.page.keyboard.press("Enter")
+        page.until(lambda: page.counts() != before)
+        assert box.input_value() == "12.5"
 
 
 @pytest.mark.browser

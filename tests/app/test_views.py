@@ -220,6 +220,48 @@ def test_clicks_choose_a_cluster_and_light_its_row() -> None:
     assert state.mask is None
 
 
+def test_one_cluster_has_a_line_in_histograms_and_clear_goes_back_to_all() -> None:
+    explorer = daskclust.app.explore(MANY["clue"]())
+    state, table, picture = explorer.state, view(explorer, TableView).panel, view(explorer, Picture)
+    whole = picture.canvas.ranges
+    table.page = 2
+    table.selection = [7]
+    number = int(table.value.index[7])
+    for each in (each for each in explorer.views if isinstance(each, Histogram)):
+        lines = each.canvas.figure.renderers[2].data_source.data["x"]
+        assert lines.tolist() == [float(state.present.table[each.title].values[number])]
+    assert picture.canvas.ranges != whole
+    explorer.clear()
+    assert state.mask is None
+    assert picture.canvas.ranges == whole
+    assert (table.page, table.selection) == (1, [])
+    assert not len(glyphs(explorer, Histogram)[2]["x"])
+
+
+@pytest.mark.parametrize(
+    ("longest", "unit", "wanted", "size"),
+    [
+        (900.0, "ns", "ns", 1.0),
+        (2e5, "ns", "us", 1e3),
+        (3e7, "ns", "ms", 1e6),
+        (5e10, "ns", "s", 1e9),
+        (9.0, "", "", 1.0),
+    ],
+)
+def test_long_times_are_read_in_longer_units(longest: float, unit: str, wanted: str, size: float) -> None:
+    """On axes and in the table; what is chosen is in the data's unit."""
+    ds = DATA["events"]()
+    toa = ds["toa"].values / ds["toa"].values.max() * longest
+    explorer = daskclust.app.explore(ds.assign(toa=("hit", toa, {"units": unit} if unit else {})), dt_max=longest / 1e5)
+    second = [each for each in explorer.views if isinstance(each, Picture)][1]
+    axis = second.canvas.figure.xaxis[0]
+    assert axis.axis_label == (f"toa ({wanted})" if wanted else "toa")
+    assert axis.formatter.args["unit"] == size
+    table = view(explorer, TableView).panel
+    assert table.titles["toa"] == (f"toa ({wanted})" if wanted else "toa")
+    np.testing.assert_allclose(table.value["toa"].sort_index() * size, explorer.state.present.table["toa"])
+
+
 # ---------------------------------------------------------------------------------------------------------- hierarchies
 
 

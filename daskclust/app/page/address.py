@@ -22,6 +22,13 @@ class Address:
         self.faults: list[str] = []
         self._is_read = True  # not yet written
 
+    def check_names(self, known: Iterable[str]) -> None:
+        """Report parameters that the page does not have."""
+        names = {*known, *COLUMNS, "system", "x", "y", "look", "hidden", "enlarged", "width", "token"}
+        unknown = [f"{name}={value}" for name, value in self.known.items() if name not in names]
+        if unknown:
+            self.faults.append(f"there is no {', no '.join(unknown)}")
+
     def keep(self, known: Mapping[str, Any]) -> None:
         """Write these parameters to the address."""
         new = {name: str(value) for name, value in known.items()}

@@ -11,7 +11,7 @@ from typing import Any
 import panel as pn
 from panel.viewable import Viewer
 
-from daskclust.app.design import styled
+from daskclust.app.design import NO_PHONE, PHONE, styled
 from daskclust.app.views._scene import Column, View
 from daskclust.app.widgets import button, heading
 from daskclust.core.data.quote import in_html
@@ -32,7 +32,7 @@ _CARD = """
         background: var(--page) }
 """
 _UNTOUCHED = {"pointer-events": "none"}  # tools of pictures are below
-_TOOLS = 192  # pixels that the tools of a picture take
+_TOOLS = 142  # pixels that the tools of a picture take
 _BAR = {"position": "absolute", "top": "0", "width": "100%", "height": "28px", "z-index": "3", **_UNTOUCHED}
 _WORDS = """
 :host { font-size: 12px; line-height: 28px;white-space: nowrap; overflow: hidden; color: var(--soft) }
@@ -49,7 +49,11 @@ _BUTTON = """
 """
 
 
-_FORMER = ":host(.former) { opacity: 0.5; transition: opacity 0.2s }"  # pictures of former values
+_GRID = f"""
+:host(.former) {{ opacity: 0.5; transition: opacity 0.2s }} /* pictures of former values */
+@media (max-width: {PHONE}px) {{ :host {{ grid-template-columns: 1fr !important }} }}
+"""
+_ON_PHONE = f"@media (max-width: {PHONE}px) {{ :host {{ grid-area: 1 / 1 / {_ROWS + 1} / 2 !important }} }}"
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,7 @@ class Board(Viewer):
         self.arrangement, self._changed = Arrangement(), changed
         self.views: list[View] = []
         self.cards: dict[str, Any] = {}
-        self._grid = pn.Column(sizing_mode="stretch_both", margin=0, stylesheets=[_FORMER])
+        self._grid = pn.Column(sizing_mode="stretch_both", margin=0, stylesheets=[_GRID])
         self._list = pn.widgets.CheckBoxGroup(label="panels", inline=True, sizing_mode="stretch_width", margin=(2, 5))
         self._list.param.watch(lambda event: self._arrange(hidden=frozenset(self.cards) - {*event.new}), "value")
         self._split = pn.widgets.IntSlider(label="width of the left column (%)", start=SPLITS[0], end=SPLITS[1])
@@ -158,7 +162,8 @@ class Board(Viewer):
         )
         buttons = [_button(name, title, act) for name, act in acts.items()]
         bar = pn.Row(words, caption, *buttons, styles=_BAR, sizing_mode="stretch_width", margin=0)
-        how: dict[str, Any] = {"stylesheets": [_CARD], "css_classes": ["explorer-panel"], "margin": 3}
+        on_phone = _ON_PHONE if view is self.views[0] else NO_PHONE
+        how: dict[str, Any] = {"stylesheets": [_CARD, on_phone], "css_classes": ["explorer-panel"], "margin": 3}
         return pn.Column(bar, view.panel, sizing_mode="stretch_both", **how)
 
 

@@ -65,7 +65,8 @@ class KeptPicture(Picture):
         return super().prepare(scene._replace(outcome=self._kept.against(scene.outcome)[1]), setting)
 
     def _title(self, outcome: Outcome, within: tuple[Range, ...], label: npt.NDArray[np.int64]) -> str:
-        return super()._title(self._kept.outcome, within, label)  # numbers of clusters have gaps here
+        kept = self._kept.outcome  # numbers of clusters have gaps here
+        return f"{kept.n_clusters:,} clusters, {kept.n_noise / max(len(kept.label) - kept.n_hidden, 1):.1%} noise"
 
 
 class Changes(View):

@@ -41,9 +41,10 @@ STARS: dict[str, Any] = {"marker": "star", "size": 9, "fill_color": None, "line_
 
 _REACH = 10.0  # pixels from a click to a point
 _SIZE = (500, 400)  # in pixels, before a browser has told
-_TOOLBAR = ":host { box-sizing: border-box; padding-right: 76px }"  # the panel's buttons are there
+# the panel's buttons are on the right
+_TOOLBAR = ":host { box-sizing: border-box; padding-right: 76px } * { --button-width: 24px }"
 _PLAIN = """
-const size = Math.abs(tick), plain = Number(tick.toPrecision(12))
+const value = tick / unit, size = Math.abs(value), plain = Number(value.toPrecision(12))
 return size >= 1e6 || (size > 0 && size < 1e-3) ? plain.toExponential() : plain.toString()
 """
 
@@ -213,7 +214,8 @@ class Canvas:
         """Write a caption in the bar of the panel."""
         self.caption.object = in_html(words)
 
-    def plain_ticks(self) -> None:
-        """Write numbers on the axes in full, with an exponent where they are very large or small."""
-        for axis in self.figure.axis:
-            axis.update(formatter=CustomJSTickFormatter(code=_PLAIN), major_label_policy=NoOverlap(min_distance=8))
+    def plain_ticks(self, across: float = 1.0, up: float = 1.0) -> None:
+        """Write numbers on the axes in full, or with an exponent where very large or small, in units of such sizes."""
+        for axis, unit in zip((*self.figure.xaxis, *self.figure.yaxis), (across, up), strict=True):
+            formatter = CustomJSTickFormatter(args={"unit": unit}, code=_PLAIN)
+            axis.update(formatter=formatter, major_label_policy=NoOverlap(min_distance=8))

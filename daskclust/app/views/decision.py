@@ -12,7 +12,7 @@ from bokeh.models import CustomJSTickFormatter, Span  # type: ignore[attr-define
 
 from daskclust.app import raster
 from daskclust.app.look import Look
-from daskclust.app.selection import ChosenClusters
+from daskclust.app.selection import ChosenClusters, mask_of
 from daskclust.app.state import State
 from daskclust.app.systems import DELTA, DENSITY, Decision
 from daskclust.app.views._frame import IMAGE, PLACES, STARS, Canvas, Frame, Ranges, none, span
@@ -24,7 +24,7 @@ from daskclust.plot._data import unit_of
 from daskclust.plot._decision import FOLLOWER, KIND_STYLES, LINE_STYLES, OUTLIER, SEED
 
 _LINES = {name: Style("height" if name == "rhoc" else "width", *style) for name, style in LINE_STYLES.items()}
-_MOST_STARS = 1_500
+_MOST_STARS = 300
 _NOWHERE = -9.0  # the logarithm of what has none
 
 
@@ -92,6 +92,8 @@ class DecisionPlot(View):
         raster.cover(picture, by_kind, [KIND_STYLES[kind][0] for kind in sides], look)
         is_seed = scene.outcome.result["is_seed"].values
         mask = is_seed if scene.mask is None else is_seed & scene.mask
+        if scene.within:
+            mask = mask & mask_of(scene.within, scene.outcome.columns)
         seeds = np.flatnonzero(mask) if np.count_nonzero(mask) <= _MOST_STARS else np.empty(0, np.int64)
         title = f"{int(np.count_nonzero(is_seed)):,} seeds"
         stars = {"x": decision.columns[DENSITY][seeds], "y": decision.columns[DELTA][seeds]}

@@ -19,6 +19,7 @@ from daskclust.app.worker import Show
 from daskclust.plot._data import dimension
 
 _BINS = 40
+_MOST_LINES = 10  # chosen clusters that have a line each
 _SIDES = ("left", "right", "top")
 
 Array = npt.NDArray[Any]
@@ -40,6 +41,8 @@ class Histogram(View):
         self.canvas = canvas = Canvas(((0.5, 100.0), (0.0, 1.0)), (word.pprint_label, "clusters"), x_axis_type=kind)
         sides = {name: name for name in _SIDES}
         self._bars = [canvas.figure.quad(source=none(*_SIDES), **sides, bottom=0) for _ in LIGHT.bars]
+        # one cluster is no bar that could be seen among thousands
+        self._lines = canvas.figure.vspan(x="x", source=none("x"), line_width=2)
         if self._log:
             canvas.figure.xaxis[0].ticker = LogTicker(mantissas=[1, 2, 5], num_minor_ticks=0, desired_num_ticks=4)
         # of whole numbers
@@ -60,6 +63,7 @@ class Histogram(View):
         self.canvas.dress(look)
         for bars, color in zip(self._bars, look.bars, strict=True):
             bars.glyph.update(fill_color=color, line_color=look.paper)
+        self._lines.glyph.line_color = look.title
 
     def setting(self) -> str:
         return self.title
@@ -70,15 +74,17 @@ class Histogram(View):
         good = np.isfinite(values) & ((values > 0) if self._log else True)
         edges = _edges(values[good], scene.outcome.table[setting], log=self._log)
         number, _ = np.histogram(values[good], edges)
-        chosen = np.zeros(len(number))
+        chosen, lines = np.zeros(len(number)), values[:0]
         title = f"{int(good.sum()):,} clusters"
         if scene.mask is not None:
             mine = good & (scene.outcome.count(scene.mask) > 0)
             chosen, _ = np.histogram(values[mine], edges)
+            lines = values[mine] if np.count_nonzero(mine) <= _MOST_LINES else lines
             title = f"{int(mine.sum()):,} of {title}"
-        return functools.partial(self._show, edges, number, chosen, title)
+        return functools.partial(self._show, edges, number, chosen, lines, title)
 
-    def _show(self, edges: Array, number: Array, chosen: Array, title: str) -> None:
+    def _show(self, edges: Array, number: Array, chosen: Array, lines: Array, title: str) -> None:
+        self._lines.data_source.data = {"x": lines}
         for bars, tops in zip(self._bars, (number, chosen), strict=True):
             bars.data_source.data = {"left": edges[:-1], "right": edges[1:], "top": tops.astype(np.float64)}
         self.canvas.show(((edges[0], edges[-1]), (0.0, 1.08 * max(float(number.max(initial=0)), 1.0))))

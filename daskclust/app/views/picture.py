@@ -12,6 +12,7 @@ from bokeh.transform import linear_cmap
 from daskclust.app import raster
 from daskclust.app.look import LIGHT, Look
 from daskclust.app.selection import ChosenClusters, Range, mask_of
+from daskclust.app.slices import time_unit
 from daskclust.app.state import Outcome, State
 from daskclust.app.views._frame import IMAGE, NOTHING, PLACES, STARS, Canvas, Frame, Ranges, none, span
 from daskclust.app.views._scene import Choose, Column, Scene, View
@@ -21,6 +22,7 @@ from daskclust.plot._look import COLORS
 
 _MOST_MARKERS = 8_000  # more points than this within the axes are drawn as pixels
 _MOST_SEEDS = 300
+SECOND = "second picture"
 _MARKS = ("x", "y", "color", "alpha", "size")
 
 Array = npt.NDArray[Any]
@@ -44,17 +46,23 @@ class Picture(View):
     ) -> None:
         self.axes, self._is_second = axes, is_second
         if is_second:
-            self.title, self.where, self.share = "second picture", "right", 4
+            self.title, self.where, self.share = SECOND, "right", 4
         self._state, self._choose = state, choose
         outcome = state.present
         x, y = raster.as_columns(outcome.columns, axes)
         units = [outcome.result[name].attrs.get("units") for name in axes]
+        is_plane = units[0] == units[1] and not ("z" in axes and "layer" in outcome.columns)  # layers are far apart
         ranges: Ranges = (span(x), span(y))
-        words = [dimension(outcome.result[name], name).pprint_label for name in axes]
-        self.canvas = canvas = Canvas(ranges, words, equal=linked is None and units[0] == units[1])
+        labels = [dimension(outcome.result[name], name) for name in axes]
+        times = [
+            time_unit(ends[1], unit) if name == "toa" and unit else (unit, 1.0)
+            for name, unit, ends in zip(axes, units, ranges, strict=True)
+        ]
+        words = [label.clone(unit=unit).pprint_label for label, (unit, _) in zip(labels, times, strict=True)]
+        self.canvas = canvas = Canvas(ranges, words, equal=linked is None and is_plane)
         if linked is not None:
             canvas.link(linked.canvas)
-        canvas.plain_ticks()
+        canvas.plain_ticks(*(size for _, size in times))
         colors = linear_cmap("color", [*COLORS, LIGHT.noise], -0.5, len(COLORS) + 0.5)
         marks = {"fill_color": colors, "line_color": None, "fill_alpha": "alpha", "size": "size"}
         self._pixels = canvas.figure.image_rgba(source=none(*IMAGE))
@@ -149,7 +157,7 @@ class Picture(View):
         noise = outcome.n_noise if len(label) == n else int(np.count_nonzero(label < 0))
         if within:
             clusters, words = len(np.unique(label[label >= 0])), ", ".join(map(self._state.words_of, within))
-            return f"{words}: {clusters:,} clusters, {noise:,} of {len(label):,} points noise"
+            return f"{words}: {clusters:,} clusters, {len(label):,} points" + (f", {noise:,} noise" if noise else "")
         in_view = " in view" if len(label) < n else ""
         return f"{outcome.n_clusters:,} clusters, {noise:,} of {len(label):,} points{in_view} noise"
 

@@ -10,6 +10,7 @@ import pandas as pd
 import panel as pn
 
 from daskclust.app.selection import ChosenClusters
+from daskclust.app.slices import time_unit
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.app.worker import Show
 from daskclust.core.data.quote import in_html
@@ -74,6 +75,9 @@ class TableView(View):
         order = next((name for name in ("energy", "mass", "tot", "size") if name in names), None)
         frame = frame if order is None else frame.sort_values(order, ascending=False, kind="stable")
         units = {name: str(table[name].attrs.get("units", "1")) for name in names}
+        for name in (name for name in names if name.startswith("toa")):
+            units[name], size = time_unit(float(frame[name].max()), units[name])
+            frame[name] = frame[name] / size
         titles = {name: in_html(name if unit in ("1", "") else f"{name} ({unit})") for name, unit in units.items()}
         rows = np.flatnonzero(np.isin(frame.index, lit)).tolist()
         return functools.partial(self._show, frame, titles, rows)
