@@ -55,13 +55,13 @@ def events(
     Hits of touching pixels, close in time, are one cluster. Window by window, with the answer of all at once. Memory is
     bounded for raw files and readouts, and for Parquet and HDF5 in the order of time; other formats are read at once.
     """
+    job = Job("Events", "hits", pixels.source, run)
     from daskclust.events.estimator import EventBuilder
     from daskclust.events.plan import EventPlan
 
-    job = Job("Events", "hits", pixels.source, run)
-    pixels.check(run, where)
     builder = EventBuilder(**given)
     builder._plan()  # refused before anything starts
+    pixels.check(run, where)
     prepare = pixels.preparation()
     if run.dry_run:
         in_windows = not run.is_on_dask

@@ -23,6 +23,7 @@ from daskclust.cli._options import (
     Naming,
     Quiet,
     box_of,
+    check_source,
     file_argument,
     names,
     option,
@@ -116,6 +117,7 @@ def explore(
 
     The page is for this machine only, unless --address says otherwise. Ctrl-C ends it.
     """
+    check_source(path)
     from daskclust.app import serve
     from daskclust.app.opening import open_file
     from daskclust.io.cytometry.rows import prepared_in_words
