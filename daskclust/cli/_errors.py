@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import typer
 
-from daskclust.core.data.quote import printable, short
+from daskclust.core.data.quote import listed, printable, short
 from daskclust.machine import NoGPUError
 
 # What the user can correct. All else is a fault of this program, and shows where it happened.
@@ -28,6 +28,7 @@ _OF_USERS = (ValueError, TypeError, OSError, ImportError, MemoryError, NoGPUErro
 _USAGE: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "UsageError")  # typer hides it
 
 _LONGEST = 4000  # characters of a message
+_MOST_NAMES = 5  # of files in a hint
 _TEMPORARY = re.compile(r"\.([^/]+)\.[0-9a-f]{32}\.tmp$")
 _SETTING = re.compile(r"\b([a-z_]+)=(\{[^}]*\}|\[[^]]*\]|'[^']*'|-?\w[\w.]*|)")  # of a parameter, as Python has it
 _ELSEWHERE = "ask its owner, or choose another place: `ls -ld` tells whose it is"
@@ -115,7 +116,7 @@ def trouble(error: BaseException, command: Any) -> Trouble | None:
         if not what or hint.count(")") > hint.count("("):  # what is within brackets is no remedy
             what, hint = text, ""
     if not hint and isinstance(error, FileNotFoundError):
-        hint = _near(Path(what.rpartition(": ")[2]))
+        hint = _nearest(Path(what.rpartition(": ")[2]))
     elif not hint and os.path.isfile(what.partition(" ")[0].rstrip(",:")):
         hint = "correct the file: is it complete, and does its extension tell its format?"
     hint = in_options(hint, command)
@@ -200,12 +201,16 @@ def _options_for(text: str, hint: str, command: Any) -> list[str]:
     return [f"{_name_of(parameter)}: {parameter.help.rstrip('.')}" for parameter in found]
 
 
-def _near(path: Path) -> str:
-    """Return which files have nearly the name of one that is not there."""
+def _nearest(path: Path) -> str:
+    """Return the files whose names are nearest to that of one that is not there."""
     folder = path.parent
     if not folder.is_dir():
         return f"there is no folder {folder}; paths count from {Path.cwd()}"
-    near = get_close_matches(path.name, sorted(os.listdir(folder)), 2, 0.7)
+    there = sorted(name for name in os.listdir(folder) if not name.startswith("."))
+    near = get_close_matches(path.name, there, 3, 0.7)
     if near:
         return f"did you mean {' or '.join(str(folder / name) for name in near)}?"
-    return f"`ls {folder}` tells what is there"
+    same = [name for name in there if name.endswith(path.suffix)] or there
+    kind = f" {path.suffix} files" if same != there else ""
+    shown = get_close_matches(path.name, same, _MOST_NAMES, 0.0)
+    return f"{folder.resolve()} has{kind} {listed(shown)}" if there else f"{folder.resolve()} is empty"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from daskclust.cli._console import console, show, tell
-from daskclust.cli._options import WRITABLE, Json, Quiet, check_outputs, names, running, writing
+from daskclust.cli._options import WRITABLE, Json, Quiet, check_outputs, check_source, names, running, writing
 from daskclust.cli._progress import Work, progress
 from daskclust.cli._several import PIPE, names_of, shown
 from daskclust.core.data.quote import listed, meant
@@ -137,6 +137,8 @@ class Job:
         found = {name: getattr(run, name, None) for name in _OPTIONS}
         self.outputs: dict[str, Path] = {name: path for name, path in found.items() if path is not None}
         check_outputs([*sources, *others], {_OPTIONS[name]: path for name, path in self.outputs.items()}, suffixes)
+        for source in sources:
+            check_source(source)
         self.summary: dict[str, Any] = {}
         self._own: OwnColumns | None = None
         self.stages: dict[str, float] = {}

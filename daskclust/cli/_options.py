@@ -20,6 +20,7 @@ from typer.models import OptionInfo
 
 from daskclust.cli._console import RUNNING, TO_BEGIN
 from daskclust.cli._several import runs
+from daskclust.io.files import check_file
 from daskclust.io.replacing import check_replaced, clash, place_of
 from daskclust.parameters import described
 
@@ -309,6 +310,15 @@ class CellOptions:
 
 # -------------------------------------------------------------------------------------------------------------- outputs
 WRITABLE = (".parquet", ".pq", ".csv", ".h5", ".hdf5", ".npz", ".zarr", ".root", ".fcs")
+
+
+def check_source(source: str | Path) -> None:
+    """Refuse, before libraries are imported, a file that is not there, or is none; folders are left to readers."""
+    name = str(source)
+    if not os.path.lexists(name):
+        name = re.sub(r"(\.(root|h5|hdf5)):[^:]*$", r"\1", name)  # what is chosen in a file
+    if not name.startswith("tcp://") and not os.path.isdir(name):
+        check_file(name)
 
 
 def check_outputs(

@@ -68,16 +68,17 @@ def clue(
 
     Seeds are hits of high density, far from any of higher density; other hits follow the nearest one of higher density.
     """
-    from daskclust.clue.plan import CluePlan
-    from daskclust.core.data.checks import axis_periods
-    from daskclust.io import read_hits
-    from daskclust.properties import cluster_table
-
     job = Job("CLUE", "hits", paths, run)
     axes = names(coordinates)
     sides = pairs_of("--wrap", ",".join(wrap) if wrap else None, "phi=6.283185307")
     periods: Any = {axis: number_or_text(side) for axis, side in sides.items()} if sides else None
-    axis_periods(periods, axes or ("x", "y"))  # refused before anything is read
+    from daskclust.clue.estimator import CLUE
+
+    CLUE(**given, wrap=periods)._plan(tuple(axes or ("x", "y")))  # refused before anything else is imported, or read
+    from daskclust.clue.plan import CluePlan
+    from daskclust.io import read_hits
+    from daskclust.properties import cluster_table
+
     naming = file.naming(paths, rhoc=given["rhoc"], coordinates=axes)
     if run.dry_run:
         estimate(job, partial(read_hits, **naming), lambda *_: CluePlan.cost, chunks)

@@ -57,14 +57,15 @@ def events(
     Hits of touching pixels, close in time, are one cluster. Window by window, with the answer of all at once. Memory is
     bounded for raw files and readouts, and for Parquet and HDF5 in the order of time; other formats are read at once.
     """
+    job = Job("Events", "hits", pixels.sources, run)
     from daskclust.events.estimator import EventBuilder
     from daskclust.events.plan import EventPlan
 
-    job, files = Job("Events", "hits", pixels.sources, run), pixels.each()
-    for file in (pixels, *files):
-        file.check(run, where)
     builder = EventBuilder(**given)
     builder._plan()  # refused before anything starts
+    files = pixels.each()
+    for file in (pixels, *files):
+        file.check(run, where)
     noisy = NoisyPixels(pixels.max_pixel_hits)
     prepare = noisy.around(pixels.preparation(), lazy=run.is_on_dask)
     if run.dry_run:

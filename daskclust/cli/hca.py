@@ -80,14 +80,6 @@ def hca(
 
     The two nearest clusters are merged until there is one; distances follow the shapes of clusters.
     """
-    import numpy as np
-
-    from daskclust.accessor._hca import cut_of
-    from daskclust.core.hierarchy import is_monotone, least_size
-    from daskclust.hca.estimator import MahalanobisHCA
-    from daskclust.hca.plan import cost_of_points
-    from daskclust.io.cytometry.rows import prepared_in_words
-
     prints = run.merges_output == Path("-")
     run = replace(run, merges_output=None) if prints else run
     others = [] if assignments is None else [assignments]
@@ -98,7 +90,16 @@ def hca(
     for name, option in (("output", "-o"), ("table", "--table")):
         if name in job.outputs and not has_cut:
             raise ValueError(f"{option} needs a cut of the tree; give --n-clusters or --height")
-    MahalanobisHCA(**given)._plan(1)  # refused before any work, as is a cut
+    from daskclust.hca.estimator import MahalanobisHCA
+
+    MahalanobisHCA(**given)._plan(1)  # refused before anything else is imported, as is a cut before any work
+    import numpy as np
+
+    from daskclust.accessor._hca import cut_of
+    from daskclust.core.hierarchy import is_monotone, least_size
+    from daskclust.hca.plan import cost_of_points
+    from daskclust.io.cytometry.rows import prepared_in_words
+
     cut_of(n_clusters, height, min_size, 1)  # type: ignore[arg-type]
     asked, column = _apriori(apriori)
     opened = partial(_open, assignments=assignments, reading=file.reading | {"apriori": column})

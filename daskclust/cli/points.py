@@ -98,11 +98,13 @@ def dbscan(
 
     Core points within --eps of each other are one cluster; points within --eps of a core point belong to it.
     """
-    from daskclust.core.data.checks import check_positive
+    job = Job("DBSCAN", "points", paths, run)
+    from daskclust.core.data.checks import check_distance, check_whole
+
+    check_distance("eps", given["eps"])  # refused before anything else is imported
+    check_whole("min_samples", given["min_samples"], 1, 10**308)
     from daskclust.dbscan.plan import DbscanPlan
 
-    job = Job("DBSCAN", "points", paths, run)
-    check_positive("eps", given["eps"])  # refused before any work
     axes = names(coordinates)
     parameters: dict[str, Any] = {**given, "boxsize": box_of(boxsize), "coordinates": axes, "weight": weight}
     reader = file.reader(paths, coordinates=axes, weight=weight)
@@ -168,14 +170,16 @@ def fof(
 
     Particles closer than the linking length are friends; friends of friends are one halo. Give --b or --linking-length.
     """
-    from daskclust.core.data.checks import check_positive
-    from daskclust.dbscan.plan import DbscanPlan
-    from daskclust.properties import halo_table
-
     job = Job("Friends-of-friends", "particles", paths, run)
     if (b is None) == (linking_length is None):
         raise ValueError(f"got --b {b} and --linking-length {linking_length}; give one of them")
+    from daskclust.core.data.checks import check_positive, check_whole
+
     check_positive(*(("--b", b) if linking_length is None else ("--linking-length", linking_length)))
+    check_whole("min_members", given["min_members"], 1)  # refused before anything else is imported
+    from daskclust.dbscan.plan import DbscanPlan
+    from daskclust.properties import halo_table
+
     parameters = {"linking_length": linking_length, "b": b, **given, "boxsize": box_of(boxsize)}
     reader = file.reader(paths)
     if run.dry_run:

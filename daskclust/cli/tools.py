@@ -23,6 +23,7 @@ from daskclust.cli._options import (
     Json,
     Quiet,
     box_of,
+    check_source,
     file_argument,
     names,
     option,
@@ -124,6 +125,8 @@ def explore(
 
     The page is for this machine only, unless --address says otherwise. Ctrl-C ends it.
     """
+    for path in paths:
+        check_source(path)
     from daskclust.app import serve
     from daskclust.app.opening import open_file
     from daskclust.app.systems import not_clustered
