@@ -29,7 +29,7 @@ def runs(given: Mapping[str, Any], argument: str, endings: Sequence[str]) -> Gen
     is_each, paths = given.get("each", False), [str(path) for path in given[argument]]
     outputs = {name: str(given[name]) for name in _OUTPUTS if given.get(name) is not None}
     with ExitStack() as stack:
-        piped_out = [name for name, path in outputs.items() if path == PIPE]
+        piped_out = [name for name, path in outputs.items() if path == PIPE and name != "merges_output"]
         if PIPE in (*paths, *outputs.values()):
             folder = Path(stack.enter_context(TemporaryDirectory(prefix=_PIPES)))
             _check_pipes(paths, [_OUTPUTS[name] for name in piped_out], given)
@@ -110,6 +110,8 @@ def _piped_in(folder: Path) -> str:
 def _for_each(path: str, name: str, output: str) -> str:
     """Return the output for one input: in a folder, or with the name of the input in its own."""
     stem = Path(path).stem
+    if output == PIPE:  # merges are printed
+        return output
     if _PLACE in output:
         return output.replace(_PLACE, stem)
     if os.path.isdir(output) and not output.endswith(".zarr"):
@@ -125,7 +127,7 @@ def _check_apart(paths: Sequence[str], named: Sequence[Mapping[str, str]]) -> No
     inputs: dict[str, str] = {}
     for path, targets in zip(paths, named, strict=False):
         for target in targets.values():
-            if inputs.setdefault(target, path) != path:
+            if target != PIPE and inputs.setdefault(target, path) != path:
                 raise ValueError(
                     f"{inputs[target]} and {path} would both be written to {target}; run them one by one, as their "
                     "names differ in folder or ending alone"
