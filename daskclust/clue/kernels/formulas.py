@@ -100,30 +100,31 @@ def take_nearer(state, own, positions, j, context):
     Of points equally far the earlier one in the input counts as closer.
     """
     period, rho, order, _, own_rho, own_order = context
-    nearest2, nearest_order, nearest_place = state
-    d2 = distance2(own, positions, j, period)
-    higher = is_higher(own_rho, own_order, rho[j], order[j])
-    nearer = (d2 < nearest2) | ((d2 == nearest2) & (nearest_order > order[j]))
-    taken = higher & nearer
-    return (
-        select(taken, d2, nearest2),
-        select(taken, order[j], nearest_order),
-        select(taken, j, nearest_place),
-    )
+    return closer_of(state, own, positions, j, order[j], is_higher(own_rho, own_order, rho[j], order[j]), period)
 
 
 @body
 def take_nearer_place(state, own, positions, j, context):
     """As `take_nearer` where several points may be at a place: `tie` is its point, or -1, which wins a tie."""
     period, rho, order, tie, own_rho, own_order = context
+    return closer_of(state, own, positions, j, tie[j], is_higher(own_rho, own_order, rho[j], order[j]), period)
+
+
+@body
+def closer_of(state, own, positions, j, tie, is_candidate, period):
+    """Return the closer of what was found before and point j, which is no candidate if it is not denser.
+
+    The loop over candidates waits for what one hands to the next: here a minimum, and for ties two selects whose masks
+    do not wait for each other. So a point that is no candidate is put at infinity first.
+    """
     nearest2, nearest_tie, nearest_place = state
     d2 = distance2(own, positions, j, period)
-    nearer = (d2 < nearest2) | ((d2 == nearest2) & (nearest_tie > tie[j]))
-    taken = is_higher(own_rho, own_order, rho[j], order[j]) & nearer
+    d2 = select(is_candidate, d2, like(d2, np.inf))
+    closer, same, before = d2 < nearest2, d2 == nearest2, tie < nearest_tie
     return (
-        select(taken, d2, nearest2),
-        select(taken, tie[j], nearest_tie),
-        select(taken, j, nearest_place),
+        select(closer, d2, nearest2),
+        select(closer, tie, select(same, select(before, tie, nearest_tie), nearest_tie)),
+        select(closer | (same & before), j, nearest_place),
     )
 
 
