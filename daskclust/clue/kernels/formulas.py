@@ -100,30 +100,31 @@ def take_nearer(state, own, positions, j, context):
     Of points equally far the earlier one in the input counts as closer.
     """
     period, rho, order, _, own_rho, own_order = context
-    nearest2, nearest_order, nearest_place = state
-    d2 = distance2(own, positions, j, period)
-    higher = is_higher(own_rho, own_order, rho[j], order[j])
-    nearer = (d2 < nearest2) | ((d2 == nearest2) & (nearest_order > order[j]))
-    taken = higher & nearer
-    return (
-        select(taken, d2, nearest2),
-        select(taken, order[j], nearest_order),
-        select(taken, j, nearest_place),
-    )
+    return closer_of(state, own, positions, j, order[j], is_higher(own_rho, own_order, rho[j], order[j]), period)
 
 
 @body
 def take_nearer_place(state, own, positions, j, context):
     """As `take_nearer` where several points may be at a place: `tie` is its point, or -1, which wins a tie."""
     period, rho, order, tie, own_rho, own_order = context
+    return closer_of(state, own, positions, j, tie[j], is_higher(own_rho, own_order, rho[j], order[j]), period)
+
+
+@body
+def closer_of(state, own, positions, j, tie, is_candidate, period):
+    """Return the closer of what was found before and point j, which is no candidate if it is not denser.
+
+    The loop over candidates waits for what one hands to the next: here a minimum, and for ties two selects whose masks
+    do not wait for each other. So a point that is no candidate is put at infinity first.
+    """
     nearest2, nearest_tie, nearest_place = state
     d2 = distance2(own, positions, j, period)
-    nearer = (d2 < nearest2) | ((d2 == nearest2) & (nearest_tie > tie[j]))
-    taken = is_higher(own_rho, own_order, rho[j], order[j]) & nearer
+    d2 = select(is_candidate, d2, like(d2, np.inf))
+    closer, same, before = d2 < nearest2, d2 == nearest2, tie < nearest_tie
     return (
-        select(taken, d2, nearest2),
-        select(taken, tie[j], nearest_tie),
-        select(taken, j, nearest_place),
+        select(closer, d2, nearest2),
+        select(closer, tie, select(same, select(before, tie, nearest_tie), nearest_tie)),
+        select(closer | (same & before), j, nearest_place),
     )
 
 
@@ -163,7 +164,7 @@ def classify(i, order, rho, delta, nearest, rhoc, rhoc_of, delta_c, delta_o, dm,
     `rhoc_of` holds one threshold per input point, or is empty and `rhoc` serves; `owned` says which input points are
     this chunk's, empty for all. A nearest higher beyond `dm` does not count.
     """
-    at = order[i]
+    at = np.uint32(order[i])  # unsigned: no look whether it counts from the end
     threshold = rhoc_of[at] if len(rhoc_of) > 0 else rhoc
     lone = nearest[i] < 0 or delta[i] > dm
     what = FOLLOWER
@@ -175,7 +176,7 @@ def classify(i, order, rho, delta, nearest, rhoc, rhoc_of, delta_c, delta_o, dm,
     if len(owned) > 0:
         if not owned[at]:
             what = OUTLIER  # a halo point's chain is another chunk's
-        elif what == FOLLOWER and not owned[order[nearest[i]]]:
+        elif what == FOLLOWER and not owned[order[np.uint32(nearest[i])]]:
             what = EXIT
     kind[i] = what
     parent[i] = nearest[i] if what == FOLLOWER else i
@@ -190,11 +191,11 @@ def find_root(i, parent, hops, unfinished):
     shorter. Other threads shorten them meanwhile: at any time ``parent[i]`` is an ancestor of i.
     """
     root = parent[i]
-    above = parent[root]
+    above = parent[np.uint32(root)]
     done = 1
     while above != root and done < hops:
         root = above
-        above = parent[root]
+        above = parent[np.uint32(root)]
         done += 1
     parent[i] = root
     if above != root:
@@ -217,26 +218,26 @@ def end_of_chain(i, order, kind, root, seeds_up_to, number_of_exit, labels):
 
     Seeds are numbered in input order.
     """
-    r = root[i]
+    r = np.uint32(root[i])
     label = np.int64(-1)
     if kind[r] == SEED:
-        label = np.int64(seeds_up_to[order[r]] - 1)
+        label = np.int64(seeds_up_to[np.uint32(order[r])] - 1)
     elif kind[r] == EXIT:
         label = np.int64(number_of_exit[r])
-    labels[order[i]] = label
+    labels[np.uint32(order[i])] = label
 
 
 @kernel
 def emit(i, order, ids, rho, delta, nearest, dm, results):
     """Write what was measured of sorted point i in input order; `ids` are global, or empty."""
     density, separation, nearest_higher = results
-    at = np.int64(order[i])
+    at = np.uint32(order[i])
     density[at] = rho[i]
     higher = np.int64(-1)
     apart = like(delta[i], np.inf)
     if nearest[i] >= 0 and delta[i] <= dm:
         apart = delta[i]
-        higher = np.int64(order[nearest[i]])
+        higher = np.int64(order[np.uint32(nearest[i])])
         if len(ids) > 0:
             higher = ids[higher]
     separation[at] = apart

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from daskclust.core.device.kernels import Kernel, TeamKernel, kernel
-from daskclust.core.device.threads import in_threads, thread_count
+from daskclust.core.device.radix import sort_packed
 from daskclust.core.device.timesort import order_of_ticks, order_of_times
 
 _KEPT_BYTES = 1 << 24  # scratch arrays up to this size are kept on the host: fresh pages cost 0.3 ms a MB
@@ -99,15 +99,9 @@ class Host(_Device):
         """Write the sum of all `values` up to each to int32 `sums`; they may be the same array."""
         self.run(_running_sum, 1, values, sums)
 
-    def sort(self, values: Any) -> None:
-        """Sort integers in place, on all threads."""
-        n, threads = len(values), thread_count()
-        if threads == 1 or n < 1 << 16:
-            values.sort()
-            return
-        cuts = [n * k // threads for k in range(threads + 1)]
-        values.partition(cuts[1:-1])
-        in_threads(lambda k: values[cuts[k] : cuts[k + 1]].sort(), threads, threads)
+    def sort(self, numbers: Any, low: int, high: int) -> None:
+        """Sort int64 `numbers` (n,) in place, of which bits below `low` ascend already, and those from `high` are 0."""
+        sort_packed(numbers.view(np.uint64), low, high)
 
     def to_host(self, array: Any) -> Any:
         """Return an array of the host, a copy where it was on a device."""
@@ -178,9 +172,8 @@ class Cuda(_Device):
     def order_of(self, values: Any) -> Any:
         return cupy_module().argsort(values, kind="stable")
 
-    def sort(self, values: Any) -> None:
-        """Sort integers in place."""
-        values.sort()
+    def sort(self, numbers: Any, low: int, high: int) -> None:
+        numbers.sort()
 
 
 HOST = Host()

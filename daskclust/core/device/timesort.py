@@ -1,4 +1,4 @@
-"""Stable sorting by time: least-significant-digit radix sort, on pieces that stay in a core's cache.
+"""Stable sorting by time, on pieces that stay in a core's cache.
 
 Times of a readout are sorted but for a small disorder, so high digits move little and low digits stay within a short
 stretch of memory.
@@ -9,56 +9,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.device.kernels import body, kernel
+from daskclust.core.device.kernels import kernel
 from daskclust.core.device.operations import nearest_whole
+from daskclust.core.device.radix import DIGIT, sort_records
 
 TICK = 1.5625
 """The tick of the fine clock of Timepix3 in ns, 1/640 MHz: exact in binary, so that multiples of it are, too."""
-
-DIGIT = 11
-"""Most bits of a digit: its counters stay in the first-level cache."""
-
-
-@body
-def digits_of(bits):
-    """Return how many digits cover `bits`, and the bits of each."""
-    count = (bits + np.int64(DIGIT - 1)) // np.int64(DIGIT)
-    width = np.int64(1)
-    if count > 0:
-        width = (bits + count - 1) // count
-    return count, width
-
-
-@body
-def sort_records(records, other, n, shift, bits, counts):
-    """Sort `n` unsigned records by their `bits` above `shift`, stably; return whether the result is in `other`.
-
-    `counts` holds at least ``1 << DIGIT`` int32.
-    """
-    digits, width = digits_of(bits)
-    size = np.int64(1) << width
-    mask = np.uint64(size - 1)
-    moved = np.int64(0)
-    for digit in range(digits):
-        low = np.uint64(shift + digit * width)
-        for k in range(size):
-            counts[k] = 0
-        source, target = (records, other) if moved == 0 else (other, records)
-        for k in range(n):
-            counts[np.int64((source[k] >> low) & mask)] += np.int32(1)
-        begin = np.int32(0)
-        for k in range(size):
-            number = counts[k]
-            counts[k] = begin
-            begin += number
-        for k in range(n):
-            record = source[k]
-            bucket = np.int64((record >> low) & mask)
-            target[np.int64(counts[bucket])] = record
-            counts[bucket] += np.int32(1)
-        moved = np.int64(1) - moved
-    return moved
-
 
 BUCKET = 1 << 14
 """Elements of a bucket, about: its records, twice, stay in a core's second-level cache."""

@@ -190,7 +190,7 @@ def _sort_on_device(device: Host | Cuda, X: Any, group: Any, cells: Cells) -> No
     device.run(fill, number + 1, cells.first, np.int32(0))
     device.run(_count_cell, n, X, group, cells.grid, packed, cells.first)
     device.running_sum(cells.first, cells.first)
-    device.sort(packed)
+    device.sort(packed, 32, 63)
     device.run(_place_in_table, n, packed, X, cells)
 
 

@@ -41,7 +41,7 @@ def sort_into_blocks(device: Host | Cuda, X: Any, grid: BlockGrid, eps: float) -
     device.run(write_keys, n, X, grid, gaps, rank, bits, keys)
     del rank
     if bits > 0:
-        device.sort(keys)
+        device.sort(keys, bits, bits + (rows * per_row - 1).bit_length())
     else:
         keys = sorted_apart(device, keys, rows * per_row, order)
     is_table = len(row_key) > 0 or rows <= min(4 * n + 65536, _MOST_SHORT)
@@ -184,7 +184,7 @@ def sorted_apart(device: Host | Cuda, keys: Any, span: int, order: Any) -> Any:
     pack.run(n, keys, bits, np.int64((1 << low) - 1), packed)
     packed = packed[place]
     for number, (a, b) in enumerate(itertools.pairwise(ends)):
-        device.sort(packed[a:b])
+        device.sort(packed[a:b], bits, _KEY_BITS)
         unpack.run(int(b - a), packed[a:b], bits, np.int64(number << low), keys[a:b], order[a:b])
     return keys
 

@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.operations import word_at
+from daskclust.core.device.radix import DIGIT, sort_records
 from daskclust.core.device.threads import in_threads, thread_count
-from daskclust.core.device.timesort import DIGIT, TICK, sort_records
+from daskclust.core.device.timesort import TICK
 from daskclust.io.timepix.quad import on_quad
 from daskclust.io.timepix.ticks import TOT_TICK
 from daskclust.io.timepix.tpx3.scan import BEGIN, CHIP, FIRST, GROUP, HITS, LAST, REFERENCE, REST, WORDS

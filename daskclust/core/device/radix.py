@@ -1,0 +1,112 @@
+"""Stable radix sorts on the CPU: first to buckets by the highest bits, then each bucket digit by digit in the cache.
+
+A number has a key in its higher bits and the place it stood at below, so that only the bits of the key are looked at.
+NumPy sorts int64 with AVX-512 where it can, which is slow on AMD's Zen 4: 51 ns a number, here 7 (docs/benchmarks.md).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daskclust.core.device.kernels import body, kernel
+from daskclust.core.device.threads import thread_count
+
+DIGIT = 11
+"""Most bits of a digit: its counters stay in the first-level cache."""
+BUCKET = 1 << 13
+"""Numbers of a bucket, about: twice as many stay in a core's second-level cache."""
+_FEW = 1 << 10  # NumPy sorts so few as quickly
+
+
+@body
+def digits_of(bits):
+    """Return how many digits cover `bits`, and the bits of each."""
+    count = (bits + np.int64(DIGIT - 1)) // np.int64(DIGIT)
+    width = np.int64(1)
+    if count > 0:
+        width = (bits + count - 1) // count
+    return count, width
+
+
+@body
+def sort_records(records, other, n, shift, bits, counts):
+    """Sort `n` unsigned records by their `bits` above `shift`, stably; return whether the result is in `other`.
+
+    `counts` holds at least ``1 << DIGIT`` int32.
+    """
+    digits, width = digits_of(bits)
+    size = np.int64(1) << width
+    mask = np.uint64(size - 1)
+    moved = np.int64(0)
+    for digit in range(digits):
+        low = np.uint64(shift + digit * width)
+        for k in range(size):
+            counts[k] = 0
+        source, target = (records, other) if moved == 0 else (other, records)
+        for k in range(n):
+            counts[(source[k] >> low) & mask] += np.int32(1)
+        begin = np.int32(0)
+        for k in range(size):
+            number = counts[k]
+            counts[k] = begin
+            begin += number
+        for k in range(n):
+            record = source[k]
+            bucket = (record >> low) & mask
+            target[np.uint64(counts[bucket])] = record
+            counts[bucket] += np.int32(1)
+        moved = np.int64(1) - moved
+    return moved
+
+
+def sort_packed(numbers: Any, low: int, high: int) -> None:
+    """Sort unsigned 64-bit `numbers` (n,) in place: bits from `low` to below `high` decide, all above are 0.
+
+    Numbers of equal bits stay in their order, so that those whose lower bits are their place are sorted altogether.
+    """
+    n, threads = len(numbers), thread_count()
+    if n < _FEW:
+        numbers.sort()
+        return
+    shift = max(low, high - (n // BUCKET).bit_length())
+    pieces = 4 * threads if threads > 1 and n > 8 * BUCKET else 1
+    counts = np.zeros((pieces, 1 << (high - shift)), np.int64)
+    _count.run(pieces, numbers, shift, counts, grain=1)
+    ends = counts.T.cumsum().reshape(counts.T.shape)  # of each piece in each bucket: earlier numbers come first
+    begins, spare = (ends - counts.T).T.copy(), np.empty_like(numbers)
+    _to_buckets.run(pieces, numbers, shift, begins, spare, grain=1)
+    counters = np.empty((pieces, 1 << DIGIT), np.int32)
+    _sort_buckets.run(pieces, ends[:, -1].copy(), low, shift - low, numbers, spare, counters, grain=1)
+
+
+@kernel
+def _count(piece, numbers, shift, counts):
+    """Count a piece's numbers by their bits from `shift` up."""
+    n, pieces = len(numbers), len(counts)
+    for i in range(n * piece // pieces, n * (piece + 1) // pieces):
+        counts[piece, np.uint64(numbers[i] >> np.uint64(shift))] += 1
+
+
+@kernel
+def _to_buckets(piece, numbers, shift, begins, spare):
+    """Move a piece's numbers to their buckets in `spare`."""
+    n, pieces = len(numbers), len(begins)
+    for i in range(n * piece // pieces, n * (piece + 1) // pieces):
+        bucket = np.uint64(numbers[i] >> np.uint64(shift))
+        place = begins[piece, bucket]
+        begins[piece, bucket] = place + 1
+        spare[np.uint64(place)] = numbers[i]
+
+
+@kernel
+def _sort_buckets(piece, ends, low, bits, numbers, spare, counters):
+    """Sort a piece's share of the buckets of `spare` into `numbers`."""
+    n, pieces = len(ends), len(counters)
+    for bucket in range(n * piece // pieces, n * (piece + 1) // pieces):
+        begin = ends[bucket - 1] if bucket > 0 else np.int64(0)
+        mine, result = spare[begin : ends[bucket]], numbers[begin : ends[bucket]]
+        if sort_records(mine, result, len(mine), low, bits, counters[piece]) == 0:
+            for k in range(len(mine)):
+                result[k] = mine[k]
