@@ -32,15 +32,12 @@ def write_page(
     path: Path, case: Case, facts: dict[str, Any], workers: int, seed: int, names: dict[str, Any], points: Path
 ) -> None:
     """Write the page with all that it needs inside, so that it opens offline, completely or not at all."""
-    drawn = [None if picture.points else _figure(case.run(picture.line, **names)) for picture in case.pictures]
-    script, places = components([figure for figure, _ in filter(None, drawn)])
-    figures = iter(places)
-    shown = [
-        (picture, "", "", _scene(case.run(picture.points, **names)))
-        if each is None
-        else (picture, each[1], next(figures), None)
-        for picture, each in zip(case.pictures, drawn, strict=True)
-    ]
+    flat = [picture for picture in case.pictures if picture.points is None]
+    drawn = [_figure(case.run(picture.line, **names)) for picture in flat]
+    script, places = components([figure for figure, _ in drawn])
+    captions = [caption for _, caption in drawn]
+    scenes = [(each, "", "", _scene(case.run(each.points, **names))) for each in case.pictures if each.points]
+    shown = [*scenes, *((*each, None) for each in zip(flat, captions, places, strict=True))]
     source = resources.files("daskclust.demo").joinpath("page.html").read_text(encoding="utf-8")
     page = (
         Environment(autoescape=True, undefined=StrictUndefined)
