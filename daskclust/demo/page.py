@@ -25,7 +25,7 @@ _STEPS = 65_535  # places along an axis of points in 3-D
 _MOST = 40_000  # points in 3-D: a browser draws them again for each turn
 _FRAME = 400  # pixels of a frame that has its right shape; axes take the same at all sizes
 _LEAST = 0.73  # height by width of a frame, for the words beside it
-_AXES, _BAR, _ROW = (95, 50), 80, 22  # pixels of axes and tools, of a bar of colours, of a row of a legend
+_AXES, _BAR, _ROW = (95, 50), 80, 27  # pixels of axes and tools, of a bar of colours, of a row of a legend
 
 
 def write_page(
