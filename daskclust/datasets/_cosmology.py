@@ -185,8 +185,9 @@ def _zeldovich(random: np.random.Generator) -> Float:
     square = sum(wave**2 for wave in waves)
     square[0, 0, 0] = np.inf
     field = np.fft.rfftn(random.normal(size=(_MESH,) * 3)) * np.exp(-square * (2 * np.pi * _SMOOTH) ** 2 / 2)
-    found = np.stack([np.fft.irfftn(1j * wave / square * field, (_MESH,) * 3, (0, 1, 2)) for wave in waves])
-    return found / found.std()
+    found: Float = np.stack([np.fft.irfftn(1j * wave / square * field, (_MESH,) * 3, (0, 1, 2)) for wave in waves])
+    found /= found.std()
+    return found
 
 
 def _moved(places: Float, displaced: Float, side: float) -> Float:
@@ -194,7 +195,8 @@ def _moved(places: Float, displaced: Float, side: float) -> Float:
     if not displaced.size:
         return places
     at = places * (_MESH / side)
-    return places + [map_coordinates(axis, at, order=1, mode="grid-wrap") for axis in displaced]
+    moved: Float = places + [map_coordinates(axis, at, order=1, mode="grid-wrap") for axis in displaced]
+    return moved
 
 
 def _halo_sizes(random: np.random.Generator, n: int, slope: float, smallest: int, largest: float) -> Int:

@@ -25,22 +25,19 @@ _STEPS = 65_535  # places along an axis of points in 3-D
 _MOST = 40_000  # points in 3-D: a browser draws them again for each turn
 _FRAME = 400  # pixels of a frame that has its right shape; axes take the same at all sizes
 _LEAST = 0.73  # height by width of a frame, for the words beside it
-_AXES, _BAR, _ROW = (95, 50), 80, 22  # pixels of axes and tools, of a bar of colours, of a row of a legend
+_AXES, _BAR, _ROW = (95, 50), 80, 27  # pixels of axes and tools, of a bar of colours, of a row of a legend
 
 
 def write_page(
     path: Path, case: Case, facts: dict[str, Any], workers: int, seed: int, names: dict[str, Any], points: Path
 ) -> None:
     """Write the page with all that it needs inside, so that it opens offline, completely or not at all."""
-    drawn = [None if picture.points else _figure(case.run(picture.line, **names)) for picture in case.pictures]
-    script, places = components([figure for figure, _ in filter(None, drawn)])
-    figures = iter(places)
-    shown = [
-        (picture, "", "", _scene(case.run(picture.points, **names)))
-        if each is None
-        else (picture, each[1], next(figures), None)
-        for picture, each in zip(case.pictures, drawn, strict=True)
-    ]
+    flat = [picture for picture in case.pictures if picture.points is None]
+    drawn = [_figure(case.run(picture.line, **names)) for picture in flat]
+    script, places = components([figure for figure, _ in drawn])
+    captions = [caption for _, caption in drawn]
+    scenes = [(each, "", "", _scene(case.run(each.points, **names))) for each in case.pictures if each.points]
+    shown = [*scenes, *((*each, None) for each in zip(flat, captions, places, strict=True))]
     source = resources.files("daskclust.demo").joinpath("page.html").read_text(encoding="utf-8")
     page = (
         Environment(autoescape=True, undefined=StrictUndefined)

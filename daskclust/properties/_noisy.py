@@ -140,7 +140,8 @@ def hits_of_pixels(hits: Any) -> Counts:
     number = np.ravel_multi_index(tuple(places), shape)
     if math.prod(shape) > _MOST_PIXELS:
         number = np.unique(number, return_inverse=True)[1]
-    return np.bincount(number)[number]
+    found: Counts = np.bincount(number)[number]
+    return found
 
 
 def added(counts: list[Counts]) -> Counts:
@@ -184,4 +185,5 @@ def _count(*places: Any) -> Counts:
 
 def _at_pixels(*places: Any, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return what a table of chips, rows and columns has for the pixel of each hit."""
-    return table[tuple(to_host(each) for each in places)]
+    found: npt.NDArray[Any] = table[tuple(to_host(each) for each in places)]
+    return found
