@@ -130,6 +130,14 @@ class Page:
             self.page.wait_for_timeout(200)  # what was done to the page is not told at once
             self.until(self.page.locator(".rest").count)
 
+    def settled(self, value: Callable[[], Any], other_than: Any) -> Any:
+        """Return what `value` gives once it is another one, and stays: a busy server answers a key at a time."""
+        last = self.until(lambda: (found := value()) != other_than and (found,))
+        while True:
+            self.at_rest()
+            if last == (last := (value(),)):
+                return last[0]
+
     def counts(self) -> tuple[int, float]:
         """Return the number of clusters and the share of noise that are told."""
         found = re.search(r"([\d,]+) clusters .* ([\d.]+)% noise", self.words)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -243,12 +244,18 @@ _POINTS = 500_000  # where all pairs are within dc, it takes longer than what be
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Return where hits of one layer are served."""
+def large_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a file of hits of one layer."""
     x, y = np.random.default_rng(0).uniform(-250.0, 250.0, (2, _POINTS)).astype(np.float32)
     ones = {"layer": ("hit", np.zeros(_POINTS, np.int32)), "energy": ("hit", np.ones(_POINTS, np.float32))}
     ds = xr.Dataset({"x": ("hit", x), "y": ("hit", y), **ones})
-    with serving(written("clue", ds, tmp_path_factory.mktemp("long"))) as found:
+    return written("clue", ds, tmp_path_factory.mktemp("long"))
+
+
+@pytest.fixture(scope="module")
+def large(large_file: Path) -> Iterator[str]:
+    """Return where these are served."""
+    with serving(large_file) as found:
         yield found
 
 
@@ -258,28 +265,30 @@ def large_page(browser: Any, large: str) -> Iterator[Page]:
         yield tab
 
 
-def processes() -> set[int]:
-    """Return the processes beside explorers that compute."""
+def processes(served: Path) -> set[int]:
+    """Return the processes that compute for the server of a file: other tests may have theirs at the same time."""
     found = set()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             if b"daskclust.app.worker" in (folder / "cmdline").read_bytes():
-                found.add(int(folder.name))
+                parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
+                if os.fsencode(served) in Path("/proc", parent, "cmdline").read_bytes():
+                    found.add(int(folder.name))
         except OSError:
             continue
     return found
 
 
-def ended(before: set[int], seconds: float = 600.0) -> bool:
+def ended(served: Path, before: set[int], seconds: float = 600.0) -> bool:
     """Return whether there are soon no others than before."""
     end = time.monotonic() + seconds
-    while processes() - before and time.monotonic() < end:
+    while processes(served) - before and time.monotonic() < end:
         time.sleep(0.1)
-    return not processes() - before
+    return not processes(served) - before
 
 
-def test_long_work_is_asked_for_and_cancelled(large_page: Page) -> None:
-    before, counts, value = processes(), large_page.counts(), large_page.value("dc")
+def test_long_work_is_asked_for_and_cancelled(large_page: Page, large_file: Path) -> None:
+    before, counts, value = processes(large_file), large_page.counts(), large_page.value("dc")
     status = large_page.page.get_by_text("dc = 700 needs")
     large_page.type("dc", "700")
     large_page.until(status.is_visible)
@@ -296,24 +305,24 @@ def test_long_work_is_asked_for_and_cancelled(large_page: Page) -> None:
     large_page.until(cancel.is_visible)
     assert large_page.counts() == counts
     assert large_page.value("dc") == 700
-    large_page.until(lambda: processes() - before)
+    large_page.until(lambda: processes(large_file) - before)
     cancel.click()
     large_page.until(lambda: large_page.value("dc") == value)
     large_page.at_rest()
     assert large_page.counts() == counts
-    assert ended(before)
+    assert ended(large_file, before)
     # what is quick goes on as ever
     large_page.type("rhoc", f"{2 * large_page.value('rhoc'):g}")
     large_page.until(lambda: large_page.counts() != counts)
 
 
-def test_a_page_that_is_closed_ends_its_work(browser: Any, large: str) -> None:
-    before = processes()
+def test_a_page_that_is_closed_ends_its_work(browser: Any, large: str, large_file: Path) -> None:
+    before = processes(large_file)
     with opened(browser, large) as page:
         page.type("dc", "700")
         page.page.get_by_role("button", name="Run anyway").click()
-        page.until(lambda: processes() - before)
-    assert ended(before)
+        page.until(lambda: processes(large_file) - before)
+    assert ended(large_file, before)
 
 
 # ---------------------------------------------------------------------------------------------------------------- looks

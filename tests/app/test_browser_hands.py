@@ -91,9 +91,7 @@ def test_keys_move_a_line(page: Page) -> None:
     places = [page.place_of("rhoc", "x")]
     for key in ("ArrowRight", "Shift+ArrowRight", "ArrowLeft"):
         keys.press(key)
-        page.until(lambda: page.place_of("rhoc", "x") != places[-1])
-        page.at_rest()
-        places.append(page.place_of("rhoc", "x"))
+        places.append(page.settled(lambda: page.place_of("rhoc", "x"), places[-1]))
     step = places[2] - places[3]
     assert step > 0
     assert places[2] - places[1] == pytest.approx(10 * step, rel=0.1)

@@ -76,6 +76,7 @@ def test_panels_fill_the_grid_however_they_are_arranged() -> None:
         ("?width=1000", "width must be one of 30, "),
         ("?%ff=%&&=", "there is no \ufffd=%"),
         ("?rho=3&dc=7&system=clue", "there is no rho=3"),
+        ("?rhoc", "rhoc must be a number, got ''"),
         ("?slice=9", "there is no layer '9'"),
         ("?slice=all&chip=1", "there is no chip=1"),
     ],

@@ -18,14 +18,14 @@ class Address:
 
     def __init__(self, location: Any) -> None:
         self._location = location
-        self.known: dict[str, str] = dict(parse_qsl((location.search or "")[1:])) if location is not None else {}
+        self.known: dict[str, str] = _pairs(location)
         self.faults: list[str] = []
         self._is_read = True  # not yet written
 
     def check_names(self, known: Iterable[str]) -> None:
         """Report parameters that the page does not have."""
         names = {*known, *COLUMNS, "system", "x", "y", "look", "hidden", "enlarged", "width", "token"}
-        unknown = [f"{name}={value}" for name, value in self.known.items() if name not in names]
+        unknown = [f"{name}={value}" for name, value in self.known.items() if name and name not in names]
         if unknown:
             self.faults.append(f"there is no {', no '.join(unknown)}")
 
@@ -89,6 +89,11 @@ class Address:
         order = {key: names[key] for key in COLUMNS}
         more = {} if split is None else {"split": int(split)}
         return Arrangement(order, frozenset(names["hidden"]), self.known.get("enlarged"), **more)
+
+
+def _pairs(location: Any) -> dict[str, str]:
+    """Return the parameters of an address, also those without a value."""
+    return dict(parse_qsl((location.search or "")[1:], keep_blank_values=True)) if location is not None else {}
 
 
 def written(arrangement: Arrangement) -> dict[str, str]:
