@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from daskclust.cli._console import console, show, tell
-from daskclust.cli._options import WRITABLE, Json, Quiet, check_outputs, running, writing
+from daskclust.cli._options import Json, Quiet, check_outputs, running, writing
 from daskclust.cli._progress import Work, progress
 from daskclust.cli._several import PIPE, names_of, shown
 from daskclust.core.device.machine_code.compiling import Clock
+from daskclust.io.files import WRITABLE
 from daskclust.io.replacing import naming
 
 if TYPE_CHECKING:

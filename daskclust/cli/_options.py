@@ -18,6 +18,7 @@ from typer.models import OptionInfo
 from daskclust.cli._console import RUNNING
 from daskclust.cli._parameters import ParametersOf
 from daskclust.cli._several import runs
+from daskclust.io.files import WRITABLE
 from daskclust.io.replacing import check_replaced, clash, place_of
 
 
@@ -227,9 +228,6 @@ class Cells:
 
 
 # -------------------------------------------------------------------------------------------------------------- outputs
-WRITABLE = (".parquet", ".pq", ".csv", ".h5", ".hdf5", ".npz", ".zarr")
-
-
 def check_outputs(
     sources: Sequence[str | Path], outputs: Mapping[str, Path | None], suffixes: Sequence[str] = WRITABLE
 ) -> None:

@@ -11,7 +11,6 @@ from daskclust.cli._console import console, errors, table_of
 from daskclust.cli._estimate import estimate
 from daskclust.cli._job import Job, Running
 from daskclust.cli._options import (
-    WRITABLE,
     Cells,
     clustering,
     file_argument,
@@ -21,7 +20,7 @@ from daskclust.cli._options import (
     writing,
 )
 from daskclust.cli._parameters import ParametersOf, number_or_text
-from daskclust.io.files import PARQUET, TEXT
+from daskclust.io.files import PARQUET, TEXT, WRITABLE
 
 if TYPE_CHECKING:
     import numpy as np
