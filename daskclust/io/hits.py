@@ -121,6 +121,7 @@ def read_hits(
     Examples
     --------
     >>> ds = read_hits("hits.csv", columns={"E_dep": "energy"}, units={"energy": "MeV"})  # doctest: +SKIP
+    >>> ds = read_hits("run_*.parquet", chunks="auto")  # doctest: +SKIP
     """
     if field is not None and field not in FIELDS:
         raise ValueError(f"unknown field {field!r}; known: {', '.join(sorted(FIELDS))}")
