@@ -164,14 +164,13 @@ class Job:
         from daskclust.io.rows import About
         from daskclust.io.several import joined
 
-        found = {}
+        size, found = (chunks or About(about)) if self.run.is_on_dask else None, {}
         for path in map(Path, self.sources):
             self.work.read(path, is_lazy=self.run.is_on_dask)
             with self.stage("reading"):
-                size = (chunks or About(about)) if self.run.is_on_dask else None
                 found[str(path)] = reader(path, chunks=size, **options)
         with self.stage("reading"):
-            ds = joined(found) if len(found) > 1 else found[str(path)]
+            ds = joined(found, size) if len(found) > 1 else found[str(path)]
         if (told := ds.attrs.get("columns")) and not self.run.quiet:
             logger.warning("columns were taken as %s", told)
         return ds

@@ -37,7 +37,7 @@ _LAZY = (*PARQUET, *HDF5)
 _LONGEST_COMMENT = (1 << 16) - 1  # bytes, of a zip archive
 
 
-@takes_several(*READABLE)
+@takes_several(*READABLE, about=_AUTO_ROWS)
 def read_hits(
     path: str | os.PathLike[str],
     *,
