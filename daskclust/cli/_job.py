@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from daskclust.cli._console import console, show, tell
-from daskclust.cli._options import WRITABLE, Json, Quiet, check_outputs, check_source, names, running, writing
+from daskclust.cli._options import Json, Quiet, check_outputs, check_source, names, running, writing
 from daskclust.cli._progress import Work, progress
 from daskclust.cli._several import PIPE, names_of, shown
 from daskclust.core.data.quote import listed, meant
 from daskclust.core.device.machine_code.compiling import Clock
+from daskclust.io.files import OUTPUTS
 from daskclust.io.replacing import naming
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class Job:
         unit: str,
         sources: Sequence[str | Path],
         run: Running,
-        suffixes: Sequence[str] = WRITABLE,
+        suffixes: Sequence[str] = OUTPUTS,
         others: Sequence[Path] = (),  # that are read, too
     ) -> None:
         self.title, self.unit, self.sources, self.run = f"{title}: {names_of(sources)}", unit, sources, run
@@ -182,14 +183,14 @@ class Job:
         from daskclust.io.rows import About
         from daskclust.io.several import joined
 
-        found = {}
+        size, found = (chunks or About(about)) if self.run.is_on_dask else None, {}
         for path in map(Path, self.sources):
             self.work.read(path, is_lazy=self.run.is_on_dask)
             with self.stage("reading"):
                 size = (chunks or About(about)) if self.run.is_on_dask else None
                 found[str(path)] = reader(path, chunks=size)
         with self.stage("reading"):
-            ds = joined(found) if len(found) > 1 else found[str(path)]
+            ds = joined(found, size) if len(found) > 1 else found[str(path)]
             if "output" in self.outputs and self.outputs["output"].suffix != ".npy":
                 self._own = joined_columns([own_columns(source, data_set) for source in self.sources])
                 self._check_columns(ds, system)
@@ -258,7 +259,7 @@ class Job:
 
     def save(self, name: str, data: xr.Dataset) -> None:
         """Write points or a table as an output, if it is asked for."""
-        from daskclust.io.growing import write_points
+        from daskclust.io.outputs import write_points
 
         self.write(name, lambda path: write_points(data, path))
 

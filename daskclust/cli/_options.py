@@ -20,7 +20,7 @@ from typer.models import OptionInfo
 
 from daskclust.cli._console import RUNNING, TO_BEGIN
 from daskclust.cli._several import runs
-from daskclust.io.files import check_file
+from daskclust.io.files import OUTPUTS, check_file
 from daskclust.io.replacing import check_replaced, clash, place_of
 from daskclust.parameters import described
 
@@ -309,9 +309,6 @@ class CellOptions:
 
 
 # -------------------------------------------------------------------------------------------------------------- outputs
-WRITABLE = (".parquet", ".pq", ".csv", ".h5", ".hdf5", ".npz", ".zarr", ".root", ".fcs")
-
-
 def check_source(source: str | Path) -> None:
     """Refuse, before libraries are imported, a file that is not there, or is none; folders are left to readers."""
     name = str(source)
@@ -322,7 +319,7 @@ def check_source(source: str | Path) -> None:
 
 
 def check_outputs(
-    sources: Sequence[str | Path], outputs: Mapping[str, Path | None], suffixes: Sequence[str] = WRITABLE
+    sources: Sequence[str | Path], outputs: Mapping[str, Path | None], suffixes: Sequence[str] = OUTPUTS
 ) -> None:
     """Refuse, before any work, outputs by option that are no files of a kind, the input, or one and the same."""
     given = {option: path for option, path in outputs.items() if path is not None}

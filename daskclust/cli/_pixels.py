@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from daskclust.cli._console import READOUTS
 from daskclust.cli._errors import Terminated, handling
 from daskclust.cli._options import ColumnOptions, file_argument, option, reading
-from daskclust.io.files import PARQUET, READABLE
+from daskclust.io.files import READABLE
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from daskclust.cli._job import Job, Running
     from daskclust.events.estimator import EventBuilder
-    from daskclust.io import ParquetSink, PartsSink
+    from daskclust.io import PartsSink
     from daskclust.readout.stream import EventStream
 
     Prepare = Callable[[xr.Dataset], xr.Dataset]
@@ -326,14 +326,14 @@ class Ending:
     def _is_cut(self) -> bool:
         return self._signals.count(signal.SIGINT) > 1
 
-    def sink(self, name: str, path: Path) -> ParquetSink | PartsSink:
+    def sink(self, name: str, path: Path) -> PartsSink:
         """Return what makes an output."""
-        from daskclust.io import ParquetSink, PartsSink
+        from daskclust.io import PartsSink
 
-        if not self._keeps:
-            return ParquetSink(path) if path.suffix in PARQUET else PartsSink(path, keep=False)
-        self.sinks[name] = PartsSink(path)
-        return self.sinks[name]
+        sink = PartsSink(path, keep=self._keeps)
+        if self._keeps:
+            self.sinks[name] = sink
+        return sink
 
     def clustered(self, batches: Iterable[Item], stream: EventStream) -> Iterator[Item]:
         """Yield what is clustered; a second Ctrl-C raises here, and nowhere else. Files are told how far they go."""

@@ -11,7 +11,6 @@ from daskclust.cli._console import console, errors, table_of
 from daskclust.cli._estimate import estimate
 from daskclust.cli._job import Job, Running
 from daskclust.cli._options import (
-    WRITABLE,
     CellOptions,
     ParametersOf,
     clustering,
@@ -22,7 +21,7 @@ from daskclust.cli._options import (
     words_of,
     writing,
 )
-from daskclust.io.files import PARQUET, TEXT
+from daskclust.io.files import OUTPUTS, PARQUET, TEXT
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
     from daskclust.core.run.plan import Cost
 
-_WRITABLE = (*WRITABLE, ".npy")
+_WRITABLE = (*OUTPUTS, ".npy")
 _CELLS = (".fcs", ".lmd", *TEXT, *PARQUET, ".bin")
 _NOT_GMHC = (".csv", ".tsv", ".parquet", ".pq", ".fcs")
 _ABOUT = 100_000  # cells of a chunk

@@ -5,7 +5,6 @@ __all__ = [
     "TIMEPIX",
     "Calibration",
     "Field",
-    "ParquetSink",
     "PartsSink",
     "Variable",
     "WordReader",
@@ -55,7 +54,6 @@ from .particles.files import linking_length as linking_length
 from .particles.files import open_particles as open_particles
 from .particles.files import write_particles as write_particles
 from .schema import to_dataset as to_dataset
-from .tables.parquet import ParquetSink as ParquetSink
 from .timepix.calibration import Calibration as Calibration
 from .timepix.calibration import calibrate as calibrate
 from .timepix.calibration import read_calibration as read_calibration

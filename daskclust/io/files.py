@@ -26,7 +26,11 @@ TEXT, PARQUET, HDF5 = (".csv", ".tsv", ".txt"), (".parquet", ".pq"), (".hdf5", "
 """Extensions of tables, by format."""
 
 READABLE = (*TEXT, *PARQUET, *HDF5, ".root", ".npy", ".npz")
+WRITABLE = (*PARQUET, ".csv", *HDF5, ".npz", ".zarr")
 """Extensions of tables of points."""
+
+OUTPUTS = (*WRITABLE, ".root", ".fcs")
+"""Extensions of what commands write."""
 
 MAGIC = {
     b"PAR1": ".parquet", b"\x89HDF": ".h5", b"root": ".root", b"\x93NUMPY": ".npy", b"PK\x03\x04": ".npz",

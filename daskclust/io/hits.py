@@ -17,7 +17,7 @@ from daskclust.core.data.quote import in_sheet, listed
 from daskclust.core.data.units import BOX
 from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
 from daskclust.io.blocks import Block, as_text, blocks_of, column_dtypes, in_memory, native, only_dim, with_scalars_told
-from daskclust.io.files import HDF5, PARQUET, READABLE, TEXT, check_file, is_parts, known_suffix
+from daskclust.io.files import HDF5, PARQUET, READABLE, TEXT, WRITABLE, check_file, is_parts, known_suffix
 from daskclust.io.replacing import check_kind, replacing, replacing_folder
 from daskclust.io.rows import rows_of_chunk
 from daskclust.io.schema import Columns, Naming, Needs, check_units, to_dataset
@@ -34,11 +34,10 @@ from daskclust.io.timepix.quad import LAYOUTS, PIXELS
 
 _AUTO_ROWS = 1 << 20  # of a chunk
 _LAZY = (*PARQUET, *HDF5)
-WRITABLE = (".csv", *_LAZY, ".npz", ".zarr")
 _LONGEST_COMMENT = (1 << 16) - 1  # bytes, of a zip archive
 
 
-@takes_several(*READABLE)
+@takes_several(*READABLE, about=_AUTO_ROWS)
 def read_hits(
     path: str | os.PathLike[str],
     *,
@@ -122,6 +121,7 @@ def read_hits(
     Examples
     --------
     >>> ds = read_hits("hits.csv", columns={"E_dep": "energy"}, units={"energy": "MeV"})  # doctest: +SKIP
+    >>> ds = read_hits("run_*.parquet", chunks="auto")  # doctest: +SKIP
     """
     if field is not None and field not in FIELDS:
         raise ValueError(f"unknown field {field!r}; known: {', '.join(sorted(FIELDS))}")

@@ -17,6 +17,7 @@ from daskclust.core.data.fields import CALORIMETER
 from daskclust.core.data.quote import listed, quoted
 from daskclust.core.device.arrays import is_dask
 from daskclust.io.files import Paths, files_of
+from daskclust.io.rows import About, chunk_sizes
 
 logger = logging.getLogger(__name__)
 
@@ -42,11 +43,11 @@ class Reader(Protocol[Options]):
 
 
 def takes_several(
-    *endings: str, parts: Callable[[str], Sequence[str]] = lambda path: [path]
+    *endings: str, about: int = 1, parts: Callable[[str], Sequence[str]] = lambda path: [path]
 ) -> Callable[[Callable[Concatenate[Any, Options], xr.Dataset]], Reader[Options]]:
     """Let a reader of one file take several: of a folder those with its `endings`, or all where there are none.
 
-    ``parts(file)`` returns all files that one stands for, as one of a snapshot does.
+    `about` is what ``chunks="auto"`` means; ``parts(file)`` returns all files that one stands for, as of a snapshot.
     """
 
     def decorated(reader: Callable[Concatenate[Any, Options], xr.Dataset]) -> Reader[Options]:
@@ -60,9 +61,11 @@ def takes_several(
                 if file not in known:
                     known.update(parts(file))
                     found[file] = reader(file, *args, **options)
-            return joined(found)
+            chunks = {"chunks": default, **options}["chunks"]
+            return joined(found, About(about) if chunks == "auto" else chunks)
 
         signature = inspect.signature(reader)
+        default = signature.parameters["chunks"].default if "chunks" in signature.parameters else None
         first, *others = signature.parameters.values()
         first = first.replace(annotation="str | os.PathLike[str] | Iterable[str | os.PathLike[str]]")
         read.__signature__ = signature.replace(parameters=[first, *others])  # type: ignore[attr-defined]
@@ -72,10 +75,11 @@ def takes_several(
 
 
 # --------------------------------------------------------------------------------------------------------- one data set
-def joined(found: Mapping[str, xr.Dataset]) -> xr.Dataset:
+def joined(found: Mapping[str, xr.Dataset], chunks: Any = None) -> xr.Dataset:
     """Return the data sets of files as one, with ``source``, the number of the file of each point.
 
-    Events go on from file to file. A file of a calorimeter without events is one event.
+    Events go on from file to file. A file of a calorimeter without events is one event. Small files share a chunk where
+    `chunks` are `About` so long.
     """
     files = list(found)
     first, dim = found[files[0]], next(str(dim) for dim in found[files[0]].sizes if dim != "channel")
@@ -94,6 +98,8 @@ def joined(found: Mapping[str, xr.Dataset]) -> xr.Dataset:
         ds["event"] = ds[SOURCE].astype(np.int64).assign_attrs(CALORIMETER.attrs["event"])
         if len(files) > 1:
             logger.warning("the files have no event numbers: each of the %d files is one event", len(files))
+    if ds.chunks and isinstance(chunks, About):
+        ds = ds.chunk({dim: chunk_sizes(chunks, [(size, size) for size in ds.chunks[dim]])})
     ds.attrs = {**_attrs([each.attrs for each in found.values()]), SOURCE: files, FILES: files}
     return ds
 

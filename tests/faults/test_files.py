@@ -95,7 +95,7 @@ def test_a_full_disk_below_a_stream_of_tables(tmp_path: Path) -> None:
     with (  # noqa: PT012
         small_files(),
         pytest.raises(OSError, match="File too large"),
-        io.ParquetSink(tmp_path / "new.parquet") as sink,
+        io.PartsSink(tmp_path / "new.parquet", keep=False) as sink,
     ):
         for _ in range(3):
             sink.write(table)

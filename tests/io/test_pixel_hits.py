@@ -15,7 +15,7 @@ from cases.lanes import some_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskclust.io import ParquetSink, read_hits, to_dataset, write_hits
+from daskclust.io import PartsSink, read_hits, to_dataset, write_hits
 
 SUFFIXES = [".csv", ".parquet", ".npz", ".h5", ".hdf5"]
 
@@ -195,15 +195,15 @@ def test_units_that_cannot_be_converted(tmp_path: Path) -> None:
     assert (ds["x"].item(), ds["energy"].item(), ds["x"].attrs["units"]) == (1.0, 0.005, "cm")
 
 
-# Parquet files that grow
+# Files that grow
 
 
-@given(sizes=st.lists(st.integers(0, 7), min_size=1, max_size=6))
-def test_sink(tmp_path_factory: Any, sizes: list[int]) -> None:
+@given(sizes=st.lists(st.integers(0, 7), min_size=1, max_size=6), keep=st.booleans())
+def test_sink(tmp_path_factory: Any, sizes: list[int], keep: bool) -> None:
     path = tmp_path_factory.mktemp("sink") / "hits.parquet"
     ds = pixels(sum(sizes))
     ends = np.cumsum(sizes)
-    with ParquetSink(path) as sink:
+    with PartsSink(path, keep=keep) as sink:
         for end, size in zip(ends, sizes, strict=True):
             sink.write(ds.isel(hit=slice(end - size, end)))
         assert not path.exists()
@@ -218,14 +218,14 @@ def test_sink(tmp_path_factory: Any, sizes: list[int]) -> None:
 
 def test_a_sink_copies_what_it_keeps_and_leaves_a_file_after_an_error(tmp_path: Path) -> None:
     path, array = tmp_path / "a.parquet", np.zeros(4)
-    with ParquetSink(path) as sink:
+    with PartsSink(path, keep=False) as sink:
         for k in range(3):
             array[:] = k
             sink.write(xr.Dataset({"v": ("cluster", array)}))
     np.testing.assert_array_equal(pd.read_parquet(path)["v"], np.repeat(np.arange(3.0), 4))
     before, table = path.read_bytes(), xr.Dataset({"v": ("cluster", array)})
     for other in (table.astype("f4"), table.rename(v="w"), table.rename(cluster="hit")):
-        with pytest.raises(ValueError, match=r"cannot follow one of v float64"), ParquetSink(path) as sink:  # noqa: PT012
+        with pytest.raises(ValueError, match=r"cannot follow one of v float64"), PartsSink(path, keep=False) as sink:  # noqa: PT012
             sink.write(table)
             sink.write(other)
     assert path.read_bytes() == before

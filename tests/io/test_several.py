@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from daskclust import datasets, io
 from daskclust.io.files import numeric_order
+from daskclust.io.rows import About
 
 NUMBERS = (2, 10, 1)
 """Of the files, in the order in which a list names them; each has so many points more than 20."""
@@ -71,7 +72,7 @@ WAYS: dict[str, Callable[[Path, str], tuple[Any, tuple[int, ...]]]] = {
 
 
 @pytest.mark.filterwarnings("ignore")
-@some_of(42, name=FORMATS, way=WAYS, chunks=[None, 9])
+@some_of(24, name=FORMATS, way=WAYS, chunks=[None, 9])
 def test_every_reader_takes_several(tmp_path: Path, name: str, way: str, chunks: int | None) -> None:
     write, make, read = FORMATS[name]
     suffix = Path(name).suffix
@@ -223,6 +224,20 @@ def test_files_with_marks_of_globs_and_members(tmp_path: Path) -> None:
     assert "source" not in io.read_hits(tmp_path / "run[1].csv")
     assert io.read_hits(tmp_path / "run*.csv").attrs["files"] == [str(tmp_path / f"run[{k}].csv") for k in (1, 2)]
     assert io.read_hits(f"{tmp_path}/*.h5:two")["x"].values.tolist() == [3.0, 6.0]
+
+
+@given(sizes=st.lists(st.integers(0, 12), min_size=1, max_size=8), about=st.integers(3, 15))
+def test_small_files_share_a_chunk(tmp_path_factory: Any, sizes: list[int], about: int) -> None:
+    folder = tmp_path_factory.mktemp("small")
+    for k, n in enumerate(sizes):
+        columns = {"x": np.arange(n) * 1.0, "y": np.full(n, k), "event": np.arange(n) % 3}
+        io.write_hits(io.to_dataset(columns), folder / f"{k}.parquet")
+    with raise_if_dask_computes():
+        lazy = io.read_hits(folder, chunks=About(about))
+    chunks = lazy.chunks["hit"]
+    assert all(one + other > about for one, other in itertools.pairwise(chunks))
+    assert max(chunks) <= 2 * about
+    xr.testing.assert_identical(lazy.compute(), io.read_hits(folder))
 
 
 @pytest.mark.parametrize("chunks", [None, "auto"])

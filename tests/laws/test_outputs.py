@@ -6,6 +6,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ FILES: list[tuple[Callable[..., None], Any, str]] = [
     *((io.write_particles, POINTS, suffix) for suffix in (".hdf5", ".pq")),
     *((io.write_cells, datasets.cytometry(9, 2, rng=0), suffix) for suffix in (".csv", ".parquet")),
     (io.write_tpx3, PIXELS, ".tpx3"),
-    (sink(io.ParquetSink), POINTS, ".parquet"),
+    (sink(partial(io.PartsSink, keep=False)), POINTS, ".parquet"),
     (sink(io.PartsSink), POINTS, ".csv"),
     (sink(io.PartsSink), POINTS, ".parquet"),
 ]

@@ -42,7 +42,7 @@ _AGAIN = "transforming them again"
 _FCS = (".fcs", ".lmd")
 
 
-@takes_several(*_FCS)
+@takes_several(*_FCS, about=AUTO_CELLS)
 def open_fcs(
     path: str | os.PathLike[str],
     *,
@@ -179,7 +179,7 @@ def _fcs_dataset(
     return cells_dataset(X, own, {**attrs, "field": FIELD, "source": name}, variables, detectors)
 
 
-@takes_several(*_FCS, *TEXT, *PARQUET)
+@takes_several(*_FCS, *TEXT, *PARQUET, about=AUTO_CELLS)
 def read_cells(
     path: str | os.PathLike[str],
     *,

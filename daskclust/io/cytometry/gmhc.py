@@ -25,7 +25,7 @@ _BINARY: dict[str, tuple[np.dtype[Any], np.dtype[Any]]] = {
 _MOST_ASSIGNMENT = (1 << 32) - 1
 
 
-@takes_several()
+@takes_several(about=AUTO_CELLS)
 def read_gmhc(
     path: str | os.PathLike[str],
     assignments: str | os.PathLike[str] | None = None,

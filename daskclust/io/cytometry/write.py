@@ -13,8 +13,8 @@ from daskclust.core.data.quote import quoted, repeated
 from daskclust.io.attrs import pack, stored_attrs
 from daskclust.io.blocks import only_dim, with_scalars_told
 from daskclust.io.cytometry.transform import check_cells
-from daskclust.io.files import known_suffix
-from daskclust.io.hits import WRITABLE, write_hits
+from daskclust.io.files import WRITABLE, known_suffix
+from daskclust.io.hits import write_hits
 from daskclust.io.replacing import replacing
 
 KEYWORD = "daskclust"

@@ -40,7 +40,7 @@ _AUTO_ROWS = 1 << 22
 _QUANTITIES = {"length": COMPONENTS, "velocity": ("vx", "vy", "vz")}
 
 
-@takes_several(*_KNOWN, parts=files_of_snapshot)
+@takes_several(*_KNOWN, about=_AUTO_ROWS, parts=files_of_snapshot)
 def open_particles(
     path: str | os.PathLike[str],
     *,

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
-import xarray as xr
 
-from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
-from daskclust.io.blocks import Block, column_dtypes, native_block, only_dim
+from daskclust.io.attrs import KEY, pack
+from daskclust.io.blocks import Block
 from daskclust.io.files import reading
-from daskclust.io.replacing import naming, replacing
 
-# Rows of a row group: smaller tables are collected, of larger ones groups of at most 8 MB for a column of float64 made.
-_LEAST_ROWS, _GROUP_ROWS = 1 << 18, 1 << 20
+GROUP_ROWS = 1 << 20
+"""Rows of a row group of a file that grows: at most 8 MB for a column of float64."""
 
 
 def rows_of(path: str, columns: Sequence[str], start: int, stop: int) -> Any:
@@ -154,116 +148,6 @@ def by_event(blocks: Iterable[Block], event: str) -> Iterator[Mapping[str, Any]]
                 name: values[offsets[:-1]] if name == event else pa.ListArray.from_arrays(offsets, values[:done])
                 for name, values in hits.items()
             }
-
-
-class ParquetSink:
-    """A Parquet file that grows table by table, and is there completely or not at all.
-
-    Parameters
-    ----------
-    path : str or path
-        The file. One that exists is replaced at the end.
-
-    Attributes
-    ----------
-    attrs : dict of str to object
-        Attributes of the data set, those of the first table to begin with; what they are at the end is written.
-    n_rows : int
-        Rows that were given so far.
-
-    Notes
-    -----
-    It is a context manager: at the end of the ``with`` block the file gets its name; after an error nothing is left.
-    Memory holds one row group, of a million rows.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from daskclust.io import ParquetSink, read_hits
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> file = pathlib.Path(folder.name, "hits.parquet")
-    >>> with ParquetSink(file) as sink:
-    ...     for k in range(3):
-    ...         sink.write(xr.Dataset({"x": ("hit", [0.5 + k]), "y": ("hit", [2.0])}))
-    >>> read_hits(file)["x"].values
-    array([0.5, 1.5, 2.5])
-    >>> folder.cleanup()
-    """
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        self.attrs: dict[str, Any] = {}
-        self.n_rows = 0
-        self._dim = ""
-        self._dtypes: dict[str, np.dtype[Any]] = {}
-        self._waiting: list[Block] = []
-        self._n_waiting = 0
-        self._groups: RowGroups | None = None
-        self._stack = ExitStack()
-        self._stream: BinaryIO | None = None
-
-    def __enter__(self) -> ParquetSink:
-        self._stream = self._stack.enter_context(replacing(self.path))
-        return self
-
-    def write(self, ds: xr.Dataset) -> None:
-        """Add the rows of a table.
-
-        Parameters
-        ----------
-        ds : xarray.Dataset
-            Variables of numbers or booleans along one dimension, in memory; as many, with the same names and types,
-            as in the first table. They are written at once, or copied.
-
-        Raises
-        ------
-        ValueError
-            For variables of other shapes, names or types, and outside of a ``with`` block.
-        """
-        if self._stream is None:
-            raise ValueError(f"the sink of {self.path} is not open; use it as: with ParquetSink(path) as sink: ...")
-        dtypes = column_dtypes(ds)
-        if self._groups is None:
-            self._dim, self._dtypes = only_dim(ds), dtypes
-            self._groups = self._stack.enter_context(RowGroups(self._stream, dtypes, stored_units(ds)))
-            self.attrs = {**ds.attrs, **self.attrs}
-        elif dtypes != self._dtypes or only_dim(ds) != self._dim:
-            raise ValueError(
-                f"a table of {shown(dtypes)} cannot follow one of {shown(self._dtypes)} in {self.path}; "
-                "give all tables the same variables and types"
-            )
-        rows, block = ds.sizes[self._dim], native_block(ds)
-        self.n_rows += rows
-        if rows >= _LEAST_ROWS:
-            self._flush(self._groups)
-            self._groups.write(block, most=_GROUP_ROWS)
-            return
-        # A stream may fill the same arrays again.
-        self._waiting.append({name: np.array(values) for name, values in block.items()})
-        self._n_waiting += rows
-        if self._n_waiting >= _GROUP_ROWS:
-            self._flush(self._groups)
-
-    def _flush(self, groups: RowGroups) -> None:
-        """Write what was collected as row groups."""
-        if self._waiting:
-            columns = {name: np.concatenate([block[name] for block in self._waiting]) for name in self._dtypes}
-            self._waiting.clear()
-            self._n_waiting = 0
-            groups.write(columns, most=_GROUP_ROWS)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stream = None
-        if kind is not None:
-            self._stack.__exit__(kind, error, trace)
-            return
-        with naming(self.path), self._stack:  # ends the row groups, then the file
-            if self._groups is None:
-                raise ValueError(f"no table was written to {self.path}; write one, even if it has no rows")
-            self._flush(self._groups)
-            self._groups.attrs = stored_attrs(xr.Dataset(attrs=self.attrs), self._dim)
 
 
 def shown(dtypes: Mapping[str, np.dtype[Any]]) -> str:

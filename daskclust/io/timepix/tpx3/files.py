@@ -17,7 +17,7 @@ from daskclust.io.timepix.tpx3.device import read_on_device
 from daskclust.io.timepix.tpx3.read import AUTO_HITS, lazy_columns, open_hits
 
 
-@takes_several(".tpx3")
+@takes_several(".tpx3", about=AUTO_HITS)
 def open_tpx3(
     path: str | os.PathLike[str],
     *,
