@@ -15,6 +15,7 @@ from daskclust.cli._options import (
     ParametersOf,
     clustering,
     file_argument,
+    in_unit_of,
     names,
     number_or_text,
     pairs_of,
@@ -82,6 +83,7 @@ def clue(
         return
     with job.started():
         hits = job.read(partial(read_hits, **naming), chunks, "clue")
+        given = in_unit_of(hits[(axes or ["x"])[0]].attrs.get("units"), given)
         result = job.cluster(hits, "clue", {**given, "wrap": periods, "coordinates": axes, "partition": partition})
         words = [said for name, said in _WITHOUT.items() if name not in hits]
         if words and result["label"].size and not run.quiet:

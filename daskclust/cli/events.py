@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from daskclust.cli._estimate import estimate
 from daskclust.cli._job import Job, Running
-from daskclust.cli._options import Naming, ParametersOf, clustering, words_of
+from daskclust.cli._options import Naming, ParametersOf, clustering, in_unit_of, words_of
 from daskclust.cli._pixels import ROUND, Ending, Pixels, check_columns, windows
 from daskclust.io.replacing import naming
 
@@ -59,6 +59,7 @@ def events(
     from daskclust.events.estimator import EventBuilder
     from daskclust.events.plan import EventPlan
 
+    given = in_unit_of("ns", given)
     builder = EventBuilder(**given)
     builder._plan()  # refused before anything starts
     pixels.check(run, where)

@@ -25,6 +25,7 @@ from daskclust.cli._options import (
     box_of,
     check_source,
     file_argument,
+    in_unit_of,
     names,
     option,
     reading,
@@ -130,6 +131,9 @@ def explore(
         if (box := box_of(boxsize)) is not ...:
             ds = ds.assign_attrs(boxsize=box)
             lines.append(f"ds = ds.assign_attrs(boxsize={box!r})")
+        variable = ds.variables.get("toa", ds.variables.get("x"))
+        unit = None if variable is None else variable.attrs.get("units")
+        parameters = in_unit_of(unit, {name: value for name, value in parameters.items() if value is not None})
         is_here = address in ("localhost", "127.0.0.1", "::1")
         secret = secrets.token_urlsafe() if token or not is_here else None
         server = serve(
@@ -143,7 +147,7 @@ def explore(
             token=secret,
             show=False,
             start=False,
-            **{name: value for name, value in parameters.items() if value is not None},
+            **parameters,
         )
     from daskclust.app.page.access import run
 
