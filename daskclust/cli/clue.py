@@ -100,14 +100,7 @@ def clue(
         job.table(lambda: cluster_table(result, weight=weight, n_clusters=count))
     job.show()
     of_axes = ["--coordinates", coordinates] if coordinates else []
-    delta_c = given["dc"] if given["delta_c"] is None else given["delta_c"]
-    shown = {
-        "dc": given["dc"],
-        "rhoc": None if isinstance(given["rhoc"], str) else given["rhoc"],
-        "delta_c": delta_c,
-        "delta_o": delta_c if given["delta_o"] is None else given["delta_o"],
-        "kernel": given["kernel"],
-    }
+    shown = given | {"rhoc": None if isinstance(given["rhoc"], str) else given["rhoc"], "neighbor_weight": None}
     job.next("clue", shown, *of_axes, reading=words_of(file, Naming))
 
 

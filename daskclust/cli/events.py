@@ -69,6 +69,8 @@ def events(
         estimate(job, pixels.open_as_is, lambda *_: EventPlan.cost, None, ROUND, in_windows=in_windows)
         return
     ending = Ending(keep=pixels.follow)
+    if pixels.is_raw and run.only is not None:
+        job.check_columns(("x", "y", "toa", "tot", "chip", "energy", "tof"), "events")
     with job.started():
         if pixels.follow:
             with ending.heeding():
@@ -80,6 +82,7 @@ def events(
             job.work.read(Path(pixels.source), is_lazy=run.is_on_dask)
             with job.stage("reading"):
                 data = pixels.open(for_dask=run.is_on_dask)
+            job.open_own(data, "events")
             if where is not None:
                 check_columns(where, [*data.variables, *["energy"] * (pixels.calibration is not None)])
             if run.is_on_dask:
@@ -128,6 +131,7 @@ def _write_stream(stream: EventStream, where: str | None, job: Job, ending: Endi
         if where is not None:
             clusters = select(clusters, where)
             its_hits = None if its_hits is None else select_hits(its_hits, clusters)
+        its_hits = None if its_hits is None else job.with_own(its_hits)
         rows = [(name, {"table": clusters, "output": its_hits}[name]) for name in sinks]
 
         def write(number: int) -> None:
@@ -182,4 +186,5 @@ def _write_result(result: xr.Dataset, where: str | None, job: Job) -> None:
             table = select(table, where)
             job.summary["clusters_kept"] = table.sizes["cluster"]
         job.save("table", table)
-    job.save("output", result)
+    if "output" in job.outputs:
+        job.save("output", job.with_own(result))

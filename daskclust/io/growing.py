@@ -12,26 +12,21 @@ from typing import Any
 
 import xarray as xr
 
-from daskclust.core.data.fields import Field
 from daskclust.core.data.quote import short
 from daskclust.io.blocks import column_dtypes, only_dim
 from daskclust.io.cytometry.write import write_columns
 from daskclust.io.files import HDF5, PARQUET, known_suffix
 from daskclust.io.hits import write_hits
+from daskclust.io.own_columns import of_parquet
 from daskclust.io.particles.files import write_particles
 from daskclust.io.replacing import beside, naming, place_of, sync_folder
-from daskclust.io.rows import About
-from daskclust.io.schema import Naming
 from daskclust.io.tables.parquet import ParquetSink, shown
-from daskclust.io.tables.parquet_parts import parts_of
-from daskclust.io.tables.parquet_read import read_parquet
 from daskclust.io.tables.root import write_root
 
 _log = logging.getLogger(__name__)
 
 _ROWS, _SECONDS = 1 << 21, 10.0  # of a part
 _WRITABLE = (".csv", *PARQUET, *HDF5, ".npz", ".zarr", ".fcs", ".root")
-_ANY = Field("", "", (), (), {})  # columns as they are
 _CHUNK = 1 << 20  # rows of the file that are in memory at once
 
 
@@ -181,10 +176,8 @@ def write_points(data: xr.Dataset, path: Path) -> None:
 
 def _lazy(folder: Path, dim: str) -> xr.Dataset:
     """Return the columns of a folder of parts under their own names, lazy."""
-    import pyarrow.parquet as pq
-
-    names = pq.read_schema(parts_of(str(folder))[0]).names
-    found = read_parquet(str(folder), Naming(_ANY, {name: name for name in names}, str(folder)), About(_CHUNK))
-    units = {name: {"units": unit} for name, unit in found.units.items()}
-    columns = {name: (dim, values, units.get(name, {})) for name, values in found.columns.items()}
-    return xr.Dataset(columns, attrs=found.attrs).chunk({dim: _CHUNK})  # parts may be small
+    found = of_parquet(str(folder))
+    if found is None:
+        raise ValueError(f"{folder} has no columns")
+    sizes = (_CHUNK,) * (found.rows // _CHUNK) + (found.rows % _CHUNK,) * (found.rows % _CHUNK > 0)
+    return found.dataset(dim, sizes or (0,))  # parts may be small

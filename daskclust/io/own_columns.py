@@ -49,11 +49,22 @@ class OwnColumns(NamedTuple):
 
     def dataset(self, dim: str, sizes: tuple[int, ...] | None = None) -> xr.Dataset:
         """Return the columns as variables, in memory, or lazy in chunks of so many rows."""
+        files = (os.path.abspath(self.path),)
+        arrays = {
+            name: Stored(column.read, files, "table", (self.rows,), column.dtype).array(sizes)
+            for name, column in self.columns.items()
+        }
+        return self._with(arrays, dim)
+
+    def part(self, start: int, stop: int, dim: str) -> xr.Dataset:
+        """Return rows start to stop of all columns, in memory."""
+        return self._with({name: column.read(start, stop) for name, column in self.columns.items()}, dim)
+
+    def _with(self, arrays: Mapping[str, Any], dim: str) -> xr.Dataset:
         variables = {}
         for name, column in self.columns.items():
-            stored = Stored(column.read, (os.path.abspath(self.path),), "table", (self.rows,), column.dtype)
             attrs = {} if column.units is None else {"units": column.units}
-            variables[name] = xr.Variable(dim, stored.array(sizes), attrs, {"arrow": column.arrow})
+            variables[name] = xr.Variable(dim, arrays[name], attrs, {"arrow": column.arrow})
         return xr.Dataset(variables, attrs=dict(self.attrs))
 
 
@@ -107,7 +118,7 @@ def _plain(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 # ------------------------------------------------------------------------------------------------------------- formats
-def _of_parquet(path: str) -> OwnColumns | None:
+def of_parquet(path: str) -> OwnColumns | None:
     """Return the columns of a Parquet file, or of a folder of such, read row group by row group; of lists, at once."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -345,7 +356,7 @@ def _of_fcs(path: str, data_set: int | None = None) -> OwnColumns | None:
 
 
 _FORMATS = {
-    PARQUET: _of_parquet,
+    PARQUET: of_parquet,
     TEXT: _of_text,
     HDF5: _of_hdf5,
     (".npy", ".npz"): _of_numpy,

@@ -11,7 +11,7 @@ import uproot
 import xarray as xr
 import zarr
 
-from daskclust import DBSCAN, io
+from daskclust import DBSCAN, EventBuilder, datasets, io
 from daskclust.accessor._results import RESULTS
 
 N = 60
@@ -66,7 +66,7 @@ def read(path):
     if path.suffix == ".parquet":
         return pd.read_parquet(path)
     if path.suffix == ".csv":
-        return pd.read_csv(path, keep_default_na=False)
+        return pd.read_csv(path, keep_default_na=False, comment="#")
     if path.suffix == ".h5":
         with h5py.File(path) as file:
             text = {name for name in file if h5py.check_string_dtype(file[name].dtype)}
@@ -121,6 +121,34 @@ def test_outputs_keep_what_came(summary, tmp_path, name, output):
         for each in (written, read(again)):
             np.testing.assert_array_equal(each["label"], expected)
         assert set(read(again)) == set(written)
+
+
+@pytest.mark.parametrize("order", ["in time", "shuffled", "on workers"])
+@pytest.mark.parametrize("output", [".parquet", ".csv", ".h5", ".root"])
+def test_tables_of_pixel_hits_too(summary, tmp_path, monkeypatch, request, order, output):
+    """Hits come by cluster, window by window, so that rows are told by a number of their own."""
+    monkeypatch.setattr("daskclust.cli._pixels.ROUND", 100)
+    hits = datasets.timepix(500, rng=0).drop_vars("truth").to_dataframe().reset_index(drop=True)
+    text = [f"{k}; {k % 7}" for k in range(500)]
+    frame = hits.rename(columns={"x": "col", "y": "row"}).assign(number=np.arange(500), note=text)
+    frame["kind"] = pd.Categorical(frame["number"] % 3 == 0).rename_categories({False: "no", True: "yes"})
+    frame = frame.sample(frac=1, random_state=0) if order == "shuffled" else frame
+    source, target = tmp_path / "in.parquet", tmp_path / f"out{output}"
+    frame.to_parquet(source, index=False)
+    there = ("--scheduler", request.getfixturevalue("scheduler")) if order == "on workers" else ()
+    line = ("events", source, "--dt-max", 200, "--columns", "col=x,row=y", "-o", target)
+    summary(*line, *there)
+    written = read(target).set_index("number").sort_index()
+    expected = hits.assign(label=EventBuilder(200.0).fit(hits).labels_) if order != "shuffled" else hits
+    assert set(written) == {*frame, "label"} - {"number"}
+    for name in set(frame) - {"number"}:
+        found, came = written[name].tolist(), frame.set_index("number").sort_index()[name].tolist()
+        assert found == came, name
+    if order != "shuffled":
+        np.testing.assert_array_equal(written["label"], expected["label"])
+    if output == ".csv":
+        summary(*line, *there, "--only", "note,label")
+        assert list(read(target)) == ["note", "label"]
 
 
 def test_chosen_columns(command, tmp_path):

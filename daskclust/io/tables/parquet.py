@@ -225,7 +225,9 @@ class ParquetSink:
         dtypes = column_dtypes(ds)
         if self._groups is None:
             self._dim, self._dtypes = only_dim(ds), dtypes
-            self._groups = self._stack.enter_context(RowGroups(self._stream, dtypes, stored_units(ds)))
+            types = {str(name): v.encoding.get("arrow") for name, v in ds.variables.items()}
+            groups = RowGroups(self._stream, dtypes, stored_units(ds), arrow=types)
+            self._groups = self._stack.enter_context(groups)
             self.attrs = {**ds.attrs, **self.attrs}
         elif dtypes != self._dtypes or only_dim(ds) != self._dim:
             raise ValueError(
