@@ -195,3 +195,26 @@ def test_workers_keep_them_too(summary, tmp_path, scheduler, output):
         found.append(read(target))
     assert set(found[0]) == {*frame, "label", "is_core"}
     pd.testing.assert_frame_equal(*found, check_like=True)
+
+
+@pytest.mark.parametrize("given", [".parquet", ".root"])
+def test_lists_of_events_are_joined_as_readers_do(summary, tmp_path, given):
+    import awkward as ak
+    import pyarrow as pa
+
+    rng, sizes = np.random.default_rng(0), [3, 0, 5, 2]
+    lists = {f"rechit_{axis}": [rng.normal(size=n).tolist() for n in sizes] for axis in "xy"}
+    source, target = tmp_path / f"in{given}", tmp_path / "out.parquet"
+    if given == ".parquet":
+        pq.write_table(pa.table({**lists, "run": [7, 8, 9, 9]}), source)
+    else:
+        with uproot.recreate(source) as file:
+            file["hits"] = {name: ak.Array(values) for name, values in lists.items()} | {"run": np.array([7, 8, 9, 9])}
+    told = summary("clue", source, "--dc", 1, "--rhoc", 0.5, "-o", target)
+    written = pd.read_parquet(target)
+    assert told["hits"] == len(written) == sum(sizes)
+    assert {"rechit_x", "rechit_y", "run", "event", *RESULTS["clue"]} <= set(written) - {"x", "y"}
+    for axis in "xy":
+        assert written[f"rechit_{axis}"].tolist() == [value for each in lists[f"rechit_{axis}"] for value in each]
+    assert written["run"].tolist() == np.repeat([7, 8, 9, 9], sizes).tolist()
+    assert written["event"].tolist() == np.repeat(range(4), sizes).tolist()
