@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _OPTIONS = {"output": "-o", "table": "--table", "merges_output": "--merges"}
+_DEFAULTS = {"kernel": "flat", "variant": "local", "connectivity": 8, "min_hits": 1, "min_samples": 5}
+_DEFAULTS |= {"min_members": 2, "rule": "thesis", "distance": "centroid"}  # that the explorer has, too
 _STAGES = "starting", "reading", "clustering", "table", "writing"
 _SHOWN = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".fcs")  # what the explorer reads of cells
 _SHOWN_POINTS = (*_SHOWN, ".h5", ".hdf5", ".npz", ".npy", ".zarr", ".root", ".arborx", ".tpx3", ".t3pa")  # and others
@@ -179,7 +181,6 @@ class Job:
 
         For an output, its own columns are opened, too.
         """
-        from daskclust.io.own_columns import joined_columns, own_columns
         from daskclust.io.rows import About
         from daskclust.io.several import joined
 
@@ -187,23 +188,20 @@ class Job:
         for path in map(Path, self.sources):
             self.work.read(path, is_lazy=self.run.is_on_dask)
             with self.stage("reading"):
-                size = (chunks or About(about)) if self.run.is_on_dask else None
                 found[str(path)] = reader(path, chunks=size)
         with self.stage("reading"):
             ds = joined(found, size) if len(found) > 1 else found[str(path)]
-            if "output" in self.outputs and self.outputs["output"].suffix != ".npy":
-                self._own = joined_columns([own_columns(source, data_set) for source in self.sources])
-                self._check_columns(ds, system)
+            self.open_own(ds, system, data_set)
         if (told := ds.attrs.get("columns")) and not self.run.quiet:
             logger.warning("columns were taken as %s", told)
         return ds
 
-    def _check_columns(self, points: xr.Dataset, system: str) -> None:
+    def check_columns(self, read: Iterable[str], system: str) -> None:
         """Refuse names of --only that the output will not have, and columns that its format does not hold."""
         from daskclust.accessor._results import RESULTS
 
         own = {} if self._own is None else self._own.columns
-        known = [*(own or points.variables), "event", "source", *RESULTS[system]]
+        known = [*(own or read), "event", "source", *RESULTS[system]]
         chosen = names(self.run.only) or known
         for name in chosen:
             if name not in known:
@@ -283,6 +281,35 @@ class Job:
         chosen = names(self.run.only)
         self.save("output", result if chosen is None else result[chosen])
 
+    def open_own(self, points: xr.Dataset, system: str, data_set: int | None = None) -> None:
+        """Open the source's own columns for an output."""
+        from daskclust.io.own_columns import joined_columns, own_columns
+
+        if "output" in self.outputs and self.outputs["output"].suffix != ".npy":
+            self._own = joined_columns([own_columns(source, data_set) for source in self.sources])
+            self.check_columns(map(str, points.variables), system)
+
+    def with_own(self, hits: xr.Dataset) -> xr.Dataset:
+        """Return hits that tell their rows with all columns of the source, and what was found; what --only names."""
+        from daskclust.readout.columns import ROW
+
+        if ROW in hits:
+            rows, own = hits[ROW].values, self._own
+            hits = hits.drop_vars(ROW)
+            if own is not None and own.rows:
+                low, high = int(rows.min(initial=own.rows)), int(rows.max(initial=-1)) + 1
+                new = ("label", "energy", "tof", "source")
+                added = [name for name in new if name in hits and name not in own.columns]
+                added += ["label"] * ("label" not in added)
+                hits = (
+                    own.part(min(low, high), high, "hit")
+                    .isel(hit=rows - low)
+                    .assign(hits[added])
+                    .assign_attrs(hits.attrs)
+                )
+        chosen = names(self.run.only)
+        return hits if chosen is None else hits[chosen]
+
     def _has_all(self, result: xr.Dataset, added: Sequence[str]) -> bool:
         """Return whether a result has all columns of the source as they are there."""
         for name, column in (self._own.columns if self._own else {}).items():
@@ -344,8 +371,9 @@ class Job:
         sources = [(self.outputs.get("output"), of_output), (source, reading or ())]
         if system == "hca":  # outputs have channels as they came
             sources.reverse()
-        given = [(f"--{name.replace('_', '-')}", value) for name, value in parameters.items() if value is not None]
-        options += tuple(word for name, value in given for word in (name, str(value)))
+        for name, value in parameters.items():
+            if value is not None and _DEFAULTS.get(name) != value:
+                options += f"--{name.replace('_', '-')}", str(value).removesuffix(".0")
         there = ((path, how) for path, how in sources if path is not None and shown(path) != PIPE and path.exists())
         found = ((path, how) for path, how in there if path.suffix in known)
         path, how = next(found, (None, ()))

@@ -60,6 +60,8 @@ Chunks = Annotated[int | None, in_chunks("a million")]
 
 
 # ----------------------------------------------------------------------------------------- parameters of an estimator
+_QUANTITY = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)\s*([^\W\d_].*)", re.IGNORECASE)
+_WITH_UNITS = ("dc", "delta_c", "delta_o", "eps", "linking_length", "dt_max")
 _TYPES = {"float": float, "int": int, "bool": bool}
 
 
@@ -104,6 +106,8 @@ def _option(name: str, kind: str, words: str, required: tuple[str, ...]) -> insp
         type_ = Literal[tuple(choices)]
         if isinstance(choices[0], int):  # typer knows choices of texts alone
             type_, help = int, f"{help}: {', '.join(map(str, choices))}"
+    elif name in _WITH_UNITS:
+        how = {"parser": quantity, "metavar": "N[UNIT]"}
     elif type_ is None:  # a number, or a name
         type_, how["parser"] = str, number_or_text
         how["metavar"] = "N|NAME" if "str" in kind else "N"
@@ -117,6 +121,39 @@ def _option(name: str, kind: str, words: str, required: tuple[str, ...]) -> insp
     option = typer.Option(*names, help=f"{help}.", rich_help_panel="Clustering", **how)
     kinds = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kinds, default=default, annotation=Annotated[type_, option])
+
+
+class Quantity(float):
+    """A number with the unit that the user gave, None for that of the data."""
+
+    unit: str | None = None
+
+
+def quantity(text: str) -> Quantity:
+    """Return the number in a text such as ``0.2``, ``0.2us`` or ``1.5 cm``, with its unit."""
+    found = _QUANTITY.fullmatch(str(text).strip())
+    if found is None:
+        return Quantity(text)
+    number = Quantity(found[1])
+    number.unit = found[2]
+    return number
+
+
+def in_unit_of(data: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters as plain numbers in the unit of the data, None where these have none."""
+    quantities = {name: value for name, value in given.items() if isinstance(value, Quantity)}
+    plain = {name: float(value) for name, value in quantities.items()}
+    for name, unit in ((name, value.unit) for name, value in quantities.items() if value.unit is not None):
+        from daskclust.core.data.units import known, parse, ratio
+
+        if parse(unit) is None:
+            raise ValueError(f"{name} is given in {unit!r}, which is no known unit; known: {known()}")
+        by = None if data is None else ratio(unit, data)
+        if by is None:
+            why = "the data have no unit" if data is None else f"that cannot be converted to {data!r}, as the data have"
+            raise ValueError(f"{name} is given in {unit!r}, and {why}; give a plain number, or the right unit")
+        plain[name] *= float(by)
+    return {**given, **plain}
 
 
 def number_or_text(text: str) -> int | float | str:

@@ -126,18 +126,26 @@ class Pixels(ColumnOptions):
         """Return the hits of a table, lazy and in the order of the file."""
         from daskclust import io
 
-        return io.read_hits(path, field="timepix", chunks=chunks, layout=self.layout, **self.naming())
+        return io.read_hits(path, field="timepix", chunks=chunks, layout=self.layout, **self.naming([path]))
 
-    def open(self, *, for_dask: bool) -> xr.Dataset:
-        """Return the hits of a file, lazy where the format allows it; `for_dask` as dask arrays."""
+    def open(self, *, for_dask: bool, first_row: int = 0) -> xr.Dataset:
+        """Return the hits of a file, lazy where the format allows it; `for_dask` as dask arrays.
+
+        Rows of a table are numbered from `first_row` on.
+        """
+        import numpy as np
+
         from daskclust import io
         from daskclust.io.rows import About
+        from daskclust.readout.columns import ROW
 
         source = self.source
         if source.endswith(".t3pa"):
             return io.open_t3pa(source, chunks=ROUND)
         if not self.is_raw:
-            return _in_time(self.open_as_is(Path(source), About(ROUND)))
+            table = self.open_as_is(Path(source), About(ROUND))
+            rows = np.arange(first_row, first_row + table.sizes["hit"])
+            return _in_time(table.assign({ROW: ("hit", rows)}).chunk(table.chunks))
         options: dict[str, Any] = {"layout": self.layout or "chips", "gap": self.gap, "on_reset": self.on_reset}
         options["disorder"] = 1e3 * self.disorder
         if not for_dask and self.trigger is None:

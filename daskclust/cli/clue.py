@@ -15,6 +15,7 @@ from daskclust.cli._options import (
     ParametersOf,
     clustering,
     file_argument,
+    in_unit_of,
     names,
     number_or_text,
     pairs_of,
@@ -85,6 +86,7 @@ def clue(
         return
     with job.started():
         hits = job.read(partial(read_hits, **naming), chunks, "clue")
+        given = in_unit_of(hits[(axes or ["x"])[0]].attrs.get("units"), given)
         result = job.cluster(hits, "clue", {**given, "wrap": periods, "coordinates": axes, "partition": partition})
         words = [said for name, said in _WITHOUT.items() if name not in hits]
         if words and result["label"].size and not run.quiet:
@@ -101,14 +103,7 @@ def clue(
         job.table(lambda: cluster_table(result, weight=weight, n_clusters=count))
     job.show()
     of_axes = ["--coordinates", coordinates] if coordinates else []
-    delta_c = given["dc"] if given["delta_c"] is None else given["delta_c"]
-    shown = {
-        "dc": given["dc"],
-        "rhoc": None if isinstance(given["rhoc"], str) else given["rhoc"],
-        "delta_c": delta_c,
-        "delta_o": delta_c if given["delta_o"] is None else given["delta_o"],
-        "kernel": given["kernel"],
-    }
+    shown = given | {"rhoc": None if isinstance(given["rhoc"], str) else given["rhoc"], "neighbor_weight": None}
     job.next("clue", shown, *of_axes, reading=words_of(file, ColumnOptions))
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from daskclust.cli._estimate import estimate
 from daskclust.cli._job import Job, Running
-from daskclust.cli._options import ColumnOptions, ParametersOf, clustering, words_of
+from daskclust.cli._options import ColumnOptions, ParametersOf, clustering, in_unit_of, words_of
 from daskclust.cli._pixels import ROUND, Ending, NoisyPixels, Pixels, check_columns, windows
 from daskclust.io.replacing import naming
 
@@ -61,6 +61,7 @@ def events(
     from daskclust.events.estimator import EventBuilder
     from daskclust.events.plan import EventPlan
 
+    given = in_unit_of("ns", given)
     builder = EventBuilder(**given)
     builder._plan()  # refused before anything starts
     files = pixels.each()
@@ -73,6 +74,8 @@ def events(
         estimate(job, pixels.open_as_is, lambda *_: EventPlan.cost, None, ROUND, in_windows=in_windows)
         return
     ending = Ending(keep=pixels.follow)
+    if pixels.is_raw and run.only is not None:
+        job.check_columns(("x", "y", "toa", "tot", "chip", "energy", "tof"), "events")
     with job.started():
         if pixels.follow:
             with ending.heeding():
@@ -86,10 +89,14 @@ def events(
                 noisy.count_all(file.open(for_dask=run.is_on_dask), job)
 
             def opened() -> Iterator[xr.Dataset]:
+                first_row = 0
                 for file in files:
                     job.work.read(Path(file.source), is_lazy=run.is_on_dask)
                     with job.stage("reading"):
-                        data = file.open(for_dask=run.is_on_dask)
+                        data = file.open(for_dask=run.is_on_dask, first_row=first_row)
+                    if not first_row:
+                        job.open_own(data, "events")
+                    first_row += data.sizes["hit"]
                     if where is not None:
                         check_columns(where, [*data.variables, *["energy"] * (file.calibration is not None)])
                     told.append(data.attrs)
@@ -148,6 +155,7 @@ def _write_streams(
         if where is not None:
             clusters = select(clusters, where)
             its_hits = None if its_hits is None else select_hits(its_hits, clusters)
+        its_hits = None if its_hits is None else job.with_own(its_hits)
         rows = [(name, {"table": clusters, "output": its_hits}[name]) for name in sinks]
 
         def write(number: int) -> None:
@@ -237,4 +245,5 @@ def _write_result(result: xr.Dataset, ends: list[int], where: str | None, job: J
             table = select(table, where)
             job.summary["clusters_kept"] = table.sizes["cluster"]
         job.save("table", table)
-    job.save("output", result)
+    if "output" in job.outputs:
+        job.save("output", job.with_own(result))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,9 @@ from daskclust.cli._options import (
     box_of,
     clustering,
     file_argument,
+    in_unit_of,
     names,
+    quantity,
     reading,
     words_of,
 )
@@ -27,7 +30,10 @@ from daskclust.io.files import HDF5, PARQUET, READABLE
 if TYPE_CHECKING:
     import xarray as xr
 
+logger = logging.getLogger(__name__)
+
 _PARTICLES = (*PARQUET, ".npy", ".zarr", ".arborx", ".bin")
+_MPC, _BOXES = ("Mpc/h", "Mpc"), (1e-2, 2e4)  # sides that simulations have
 _OF_KINDS = "Points: a snapshot (.hdf5), .parquet, .csv, .npy, .zarr, .arborx, .root ..."
 
 DBSCAN = """
@@ -69,6 +75,21 @@ class Reading(ColumnOptions):
             return io.read_hits(path, field="particles", chunks=chunks, **naming)
 
         return open_points
+
+    def question(self, points: xr.Dataset) -> None:
+        """Ask whether --units are right where they make a box larger than any simulation has, or smaller."""
+        from daskclust.core.data.units import ratio
+
+        box, unit = points.attrs.get("boxsize"), points["x"].attrs.get("units") if "x" in points else None
+        by = next(filter(None, (ratio(unit, each) for each in _MPC)), None) if unit is not None else None
+        sides = [float(side or 0) for side in (box if isinstance(box, list | tuple) else [box])]
+        if self.units is None or by is None or not any(sides):
+            return
+        side = max(sides) * float(by)
+        if not _BOXES[0] <= side <= _BOXES[1]:
+            logger.warning(
+                "the box has a side of %s Mpc%s: are --units right?", f"{side:,.6g}", "/h" * ("/h" in str(unit))
+            )
 
     @property
     def words(self) -> list[str] | None:
@@ -114,6 +135,9 @@ def dbscan(
         return
     with job.started():
         points = job.read(reader, chunks, "dbscan")
+        file.question(points)
+        given = in_unit_of(points[(axes or ["x"])[0]].attrs.get("units"), given)
+        parameters |= given
         result = job.cluster(points, "dbscan", parameters, ["label", "is_core"])
         count = _count(result["label"])
         job.summary = {
@@ -159,7 +183,10 @@ def fof(
     paths: Annotated[list[Path], file_argument(_OF_KINDS, *_PARTICLES, *READABLE)],
     *,
     b: Annotated[float | None, clustering("Linking length over the mean separation: 0.2 usually.")] = None,
-    linking_length: Annotated[float | None, clustering("Or the length itself, in the positions' unit.")] = None,
+    linking_length: Annotated[
+        float | None,
+        clustering("Or the length itself, in the positions' unit.", parser=quantity, metavar="N[UNIT]"),
+    ] = None,
     given: Annotated[dict[str, Any], ParametersOf("dbscan:FriendsOfFriends", "min_members")],
     boxsize: Box = None,
     file: Reading,
@@ -177,7 +204,10 @@ def fof(
 
     check_positive(*(("--b", b) if linking_length is None else ("--linking-length", linking_length)))
     check_whole("min_members", given["min_members"], 1)  # refused before anything else is imported
+    import numpy as np
+
     from daskclust.dbscan.plan import DbscanPlan
+    from daskclust.io import linking_length as mean_separation
     from daskclust.properties import halo_table
 
     parameters = {"linking_length": linking_length, "b": b, **given, "boxsize": box_of(boxsize)}
@@ -187,12 +217,20 @@ def fof(
         return
     with job.started():
         particles = job.read(reader, chunks, "fof")
+        file.question(particles)
+        parameters = in_unit_of(particles["x"].attrs.get("units"), parameters)
+        linking_length = parameters["linking_length"]
         result = job.cluster(particles, "fof", parameters, ["label"])
         label = result["label"]
         count = _count(label)
+        box = particles.attrs.get("boxsize") if parameters["boxsize"] == "auto" else parameters["boxsize"]
+        is_closed = box is not None and all(np.ravel(box)) and label.size > 0
+        separation = mean_separation(particles.assign_attrs(boxsize=box), 1.0) if is_closed else None
         job.summary = {
             "particles": int(label.size),
             "linking_length": label.attrs["linking_length"],
+            "linking_length_units": label.attrs.get("linking_length_units"),
+            **({"b": label.attrs["linking_length"] / separation} if separation else {}),
             "halos": count,
             "particles_in_halos": int((label >= 0).sum()),
         }
@@ -204,7 +242,6 @@ def fof(
             job.summary["largest"] = int(halos["size"].max()) if count else 0
     job.show()
     length = {"b": b, "linking_length": linking_length}
-    box = particles.attrs.get("boxsize") if parameters["boxsize"] == "auto" else parameters["boxsize"]
     job.next("fof", length | given, *_box_in_words(box), reading=file.words)
 
 

@@ -207,19 +207,12 @@ class PartsSink:
 
     def _put_together(self) -> None:
         """Make the file of its parts, whose columns have their own names."""
-        import pyarrow.parquet as pq
-
-        from daskclust.core.data.fields import Field
         from daskclust.io.outputs import write_points
-        from daskclust.io.rows import About
-        from daskclust.io.schema import Naming
-        from daskclust.io.tables.parquet_parts import parts_of
-        from daskclust.io.tables.parquet_read import read_parquet
+        from daskclust.io.own_columns import of_parquet
 
-        folder = str(self._folder)
-        columns = {name: name for name in pq.read_schema(parts_of(folder)[0]).names}
-        found = read_parquet(folder, Naming(Field("", "", (), (), {}), columns, folder), About(_CHUNK))
-        units = {name: {"units": unit} for name, unit in found.units.items()}
-        variables = {name: (self._dim, values, units.get(name, {})) for name, values in found.columns.items()}
-        ds = xr.Dataset(variables, attrs={**found.attrs, **self.attrs})
-        write_points(ds.chunk({self._dim: _CHUNK}), self.path)  # parts may be small
+        found = of_parquet(str(self._folder))
+        if found is None:
+            raise ValueError(f"{self._folder} has no columns")
+        sizes = (_CHUNK,) * (found.rows // _CHUNK) + (found.rows % _CHUNK,) * (found.rows % _CHUNK > 0)
+        ds = found.dataset(self._dim, sizes or (0,))  # parts may be small
+        write_points(ds.assign_attrs(self.attrs), self.path)

@@ -6,6 +6,7 @@ Readers of a field take the columns that they know, and convert them. Commands w
 from __future__ import annotations
 
 import os
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -50,11 +51,22 @@ class OwnColumns(NamedTuple):
 
     def dataset(self, dim: str, sizes: tuple[int, ...] | None = None) -> xr.Dataset:
         """Return the columns as variables, in memory, or lazy in chunks of so many rows."""
+        files = tuple(map(os.path.abspath, self.paths))
+        arrays = {
+            name: Stored(column.read, files, "table", (self.rows,), column.dtype).array(sizes)
+            for name, column in self.columns.items()
+        }
+        return self._with(arrays, dim)
+
+    def part(self, start: int, stop: int, dim: str) -> xr.Dataset:
+        """Return rows start to stop of all columns, in memory."""
+        return self._with({name: column.read(start, stop) for name, column in self.columns.items()}, dim)
+
+    def _with(self, arrays: Mapping[str, Any], dim: str) -> xr.Dataset:
         variables = {}
         for name, column in self.columns.items():
-            stored = Stored(column.read, tuple(map(os.path.abspath, self.paths)), "table", (self.rows,), column.dtype)
             attrs = {} if column.units is None else {"units": column.units}
-            variables[name] = xr.Variable(dim, stored.array(sizes), attrs, {"arrow": column.arrow})
+            variables[name] = xr.Variable(dim, arrays[name], attrs, {"arrow": column.arrow})
         return xr.Dataset(variables, attrs=dict(self.attrs))
 
 
@@ -110,12 +122,42 @@ def _rows_of_parts(reads: Sequence[Any], rows: Sequence[int], dtype: Any, start:
 
 def text_columns(path: str | os.PathLike[str]) -> list[str]:
     """Return the columns that have no numbers, and a name that no variable of a field has: readers cannot use them."""
+    name = os.fspath(path)
+    suffix = os.path.splitext(name)[1].lower()
     try:
-        found = _of_text(os.fspath(path), _SAMPLE) if str(path).lower().endswith(TEXT) else own_columns(path)
+        if suffix in (".root", ".npz"):  # these are not read for it
+            text = _text_in_root(name) if suffix == ".root" else _text_in_npz(name)
+        else:
+            in_head = {TEXT: partial(_of_text, most=_SAMPLE), PARQUET: partial(of_parquet, joins=False)}
+            found = next((find for suffixes, find in in_head.items() if suffix in suffixes), own_columns)(name)
+            text = [] if found is None else [each for each, column in found.columns.items() if not column.is_number]
     except Exception:  # readers tell of it
         return []
-    columns = {} if found is None else found.columns
-    return [name for name, column in columns.items() if not column.is_number and name.lower() not in _KNOWN]
+    return [each for each in text if each.lower() not in _KNOWN]
+
+
+def _text_in_root(path: str) -> list[str]:
+    from daskclust.io.tables import root
+
+    uproot = import_library("uproot", "ROOT files")
+    with uproot.open(path, handler=uproot.MemmapSource) as file:
+        name = root._tree_name(file, None, path)
+        if file.classname_of(name) == root._CLASSES[1]:
+            types = {name: field.typename for name, field in root._fields(file[name]).items()}
+        else:
+            types = {name: branch.typename for name, (branch, _) in root._branches(file[name]).items()}
+    return [name for name, kind in types.items() if "string" in kind or kind == "char*"]
+
+
+def _text_in_npz(path: str) -> list[str]:
+    found = []
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.namelist():
+            with archive.open(member) as stream:
+                is_first = np.lib.format.read_magic(stream) == (1, 0)
+                header = np.lib.format.read_array_header_1_0 if is_first else np.lib.format.read_array_header_2_0
+                found += [member.removesuffix(".npy")] * (header(stream)[2].kind not in "fiub")
+    return found
 
 
 def _in_memory(path: str, columns: Mapping[str, Any], attrs: Mapping[str, Any] | None = None) -> OwnColumns | None:
@@ -143,7 +185,7 @@ def _plain(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 # ------------------------------------------------------------------------------------------------------------- formats
-def _of_parquet(path: str) -> OwnColumns | None:
+def of_parquet(path: str, *, joins: bool = True) -> OwnColumns | None:
     """Return the columns of a Parquet file, or of a folder of such, read row group by row group; of lists, at once."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -156,6 +198,8 @@ def _of_parquet(path: str) -> OwnColumns | None:
     schema, rows = pq.read_schema(files[0]), [about.num_rows for about in abouts]
     fields = [field for field in schema if not field.name.startswith("__index_level_")]
     if any(kinds.is_nested(field.type) for field in fields):
+        if not joins:
+            return None
         table = _joined_lists(pa.concat_tables([pq.read_table(file) for file in files]))
         found = _in_memory(path, {name: _to_numpy(table.column(name)) for name in table.column_names})
         return found
@@ -269,7 +313,10 @@ def _of_text(path: str, most: int | None = None) -> OwnColumns | None:
                 na_values=["nan", "NaN"], keep_default_na=False, nrows=most, index_col=False, **options,
             )  # fmt: skip
 
-    frame = read(low_memory=False) if layout.separator else read()
+    try:
+        frame = read(low_memory=False) if layout.separator else read()
+    except ValueError:  # what the reader takes line by line
+        return None
     words = [k for k in frame if frame[k].dtype.kind not in "fiu"]
     if words:  # as they are: True is no number
         frame = frame.astype(dict.fromkeys(words, object))
@@ -381,7 +428,7 @@ def _of_fcs(path: str, data_set: int | None = None) -> OwnColumns | None:
 
 
 _FORMATS = {
-    PARQUET: _of_parquet,
+    PARQUET: of_parquet,
     TEXT: _of_text,
     HDF5: _of_hdf5,
     (".npy", ".npz"): _of_numpy,

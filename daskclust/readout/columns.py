@@ -14,7 +14,19 @@ from daskclust.core.data.units import HITS
 
 Columns = dict[str, NDArray[Any]]
 
-_KINDS = {"x": integers, "y": integers, "chip": groups, "toa": doubles, "tot": native, "energy": native, "tof": native}
+ROW = "source_row"
+"""A column that goes through a stream: the row of a table that a hit comes from."""
+
+_KINDS = {
+    ROW: integers,
+    "x": integers,
+    "y": integers,
+    "chip": groups,
+    "toa": doubles,
+    "tot": native,
+    "energy": native,
+    "tof": native,
+}
 
 
 def count_hits(item: Any) -> int:
@@ -28,7 +40,7 @@ def count_hits(item: Any) -> int:
 
 def named(item: Any) -> Any:
     """Return the columns of hits in a table or mapping, of those that a stream knows."""
-    return columns_of(item, ("x", "y", "toa"), ("chip", "tot", "energy", "tof"))
+    return columns_of(item, ("x", "y", "toa"), ("chip", "tot", "energy", "tof", ROW))
 
 
 def checked(item: Any) -> Columns:
@@ -80,5 +92,5 @@ def first_place(labels: NDArray[np.int64], cluster: int) -> int:
 
 def dataset_of(hits: Columns) -> xr.Dataset:
     """Return hits as a Dataset, whose variables have the units of Timepix hits."""
-    variables = {name: ("hit", values, {"units": HITS[name]}) for name, values in hits.items()}
+    variables = {name: ("hit", values, {"units": HITS.get(name, "1")}) for name, values in hits.items()}
     return xr.Dataset(variables, attrs={"field": "timepix"})

@@ -9,6 +9,7 @@ import typer
 import xarray as xr
 
 from daskclust import cli, datasets
+from daskclust.cli._job import _DEFAULTS
 from daskclust.systems import SYSTEMS
 
 PROGRAM = typer.main.get_command(cli.app)
@@ -48,6 +49,7 @@ def test_defaults_are_those_of_the_estimator(name):
             assert explorer[parameter].default == default, parameter
             compared += 1
     assert compared >= 2
+    assert all(estimator[each].default == _DEFAULTS[each] for each in estimator.keys() & _DEFAULTS.keys())
     shown = {each.name: each for each in PROGRAM.commands["explore"].params}
     assert explorer.keys() - shown.keys() <= {"cut", "by", "max_pixel_hits"}
     assert all(shown[each].default is None for each in explorer.keys() & shown.keys())

@@ -11,7 +11,7 @@ import uproot
 import xarray as xr
 import zarr
 
-from daskclust import DBSCAN, io
+from daskclust import DBSCAN, EventBuilder, datasets, io
 from daskclust.accessor._results import RESULTS
 
 N = 60
@@ -66,7 +66,7 @@ def read(path):
     if path.suffix == ".parquet":
         return pd.read_parquet(path)
     if path.suffix == ".csv":
-        return pd.read_csv(path, keep_default_na=False)
+        return pd.read_csv(path, keep_default_na=False, comment="#")
     if path.suffix == ".h5":
         with h5py.File(path) as file:
             text = {name for name in file if h5py.check_string_dtype(file[name].dtype)}
@@ -123,6 +123,34 @@ def test_outputs_keep_what_came(summary, tmp_path, name, output):
         assert set(read(again)) == set(written)
 
 
+@pytest.mark.parametrize("order", ["in time", "shuffled", "on workers"])
+@pytest.mark.parametrize("output", [".parquet", ".csv", ".h5", ".root"])
+def test_tables_of_pixel_hits_too(summary, tmp_path, monkeypatch, request, order, output):
+    """Hits come by cluster, window by window, so that rows are told by a number of their own."""
+    monkeypatch.setattr("daskclust.cli._pixels.ROUND", 100)
+    hits = datasets.timepix(500, rng=0).drop_vars("truth").to_dataframe().reset_index(drop=True)
+    text = [f"{k}; {k % 7}" for k in range(500)]
+    frame = hits.rename(columns={"x": "col", "y": "row"}).assign(number=np.arange(500), note=text)
+    frame["kind"] = pd.Categorical(frame["number"] % 3 == 0).rename_categories({False: "no", True: "yes"})
+    frame = frame.sample(frac=1, random_state=0) if order == "shuffled" else frame
+    source, target = tmp_path / "in.parquet", tmp_path / f"out{output}"
+    frame.to_parquet(source, index=False)
+    there = ("--scheduler", request.getfixturevalue("scheduler")) if order == "on workers" else ()
+    line = ("events", source, "--dt-max", 200, "--columns", "col=x,row=y", "-o", target)
+    summary(*line, *there)
+    written = read(target).set_index("number").sort_index()
+    expected = hits.assign(label=EventBuilder(200.0).fit(hits).labels_) if order != "shuffled" else hits
+    assert set(written) == {*frame, "label"} - {"number"}
+    for name in set(frame) - {"number"}:
+        found, came = written[name].tolist(), frame.set_index("number").sort_index()[name].tolist()
+        assert found == came, name
+    if order != "shuffled":
+        np.testing.assert_array_equal(written["label"], expected["label"])
+    if output == ".csv":
+        summary(*line, *there, "--only", "note,label")
+        assert list(read(target)) == ["note", "label"]
+
+
 def test_chosen_columns(command, tmp_path):
     write(columns(".csv"), source := tmp_path / "in.csv")
     line = (*LINES["dbscan"].format(source).split(), "-o", tmp_path / "out.csv")
@@ -167,3 +195,26 @@ def test_workers_keep_them_too(summary, tmp_path, scheduler, output):
         found.append(read(target))
     assert set(found[0]) == {*frame, "label", "is_core"}
     pd.testing.assert_frame_equal(*found, check_like=True)
+
+
+@pytest.mark.parametrize("given", [".parquet", ".root"])
+def test_lists_of_events_are_joined_as_readers_do(summary, tmp_path, given):
+    import awkward as ak
+    import pyarrow as pa
+
+    rng, sizes = np.random.default_rng(0), [3, 0, 5, 2]
+    lists = {f"rechit_{axis}": [rng.normal(size=n).tolist() for n in sizes] for axis in "xy"}
+    source, target = tmp_path / f"in{given}", tmp_path / "out.parquet"
+    if given == ".parquet":
+        pq.write_table(pa.table({**lists, "run": [7, 8, 9, 9]}), source)
+    else:
+        with uproot.recreate(source) as file:
+            file["hits"] = {name: ak.Array(values) for name, values in lists.items()} | {"run": np.array([7, 8, 9, 9])}
+    told = summary("clue", source, "--dc", 1, "--rhoc", 0.5, "-o", target)
+    written = pd.read_parquet(target)
+    assert told["hits"] == len(written) == sum(sizes)
+    assert {"rechit_x", "rechit_y", "run", "event", *RESULTS["clue"]} <= set(written) - {"x", "y"}
+    for axis in "xy":
+        assert written[f"rechit_{axis}"].tolist() == [value for each in lists[f"rechit_{axis}"] for value in each]
+    assert written["run"].tolist() == np.repeat([7, 8, 9, 9], sizes).tolist()
+    assert written["event"].tolist() == np.repeat(range(4), sizes).tolist()

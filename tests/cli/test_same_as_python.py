@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from cases.files.particles import write_snapshot
 from cases.files.writers import write_arborx, write_npy
 
 from daskclust import datasets, io
@@ -145,18 +146,70 @@ def test_columns_of_ones_own_and_units(summary, tmp_path):
     assert (told["clusters"], told["noise"]) == (1, 1)
 
 
-def test_particles_of_a_type(summary, tmp_path):
+def test_particles_of_a_type(command, summary, tmp_path):
     gas = datasets.cosmology_box(500, rng=0).drop_vars("halo").assign_attrs(particle_type=0, boxsize=BOX)
     io.write_particles(gas, tmp_path / "gas.hdf5")
     for kind in ("gas", 0):
         told = summary("fof", tmp_path / "gas.hdf5", "--linking-length", 0.5, "--particle-type", kind)
         assert told["particles"] == 500
+    code, _, err = command("fof", tmp_path / "gas.hdf5", "--b", 0.2)
+    assert code == 1
+    assert err == (
+        f"error: {tmp_path / 'gas.hdf5'} has no particles of type 1\n"
+        "hint: it has PartType0: choose one with --particle-type 0\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "option", "value", "same", "wrong"),
+    [
+        ("clue clue.parquet --rhoc 0.3", "--dc", 1.5, ["15mm", "1.5 cm", "0.015m", "1.5e4um"], "1.5ns"),
+        ("clue clue.parquet --dc 1.5 --rhoc 0.3", "--delta-c", 2.0, ["20mm"], "2GeV"),
+        ("clue clue.parquet --dc 1.5 --rhoc 0.3", "--delta-o", 4.0, ["4e1 mm"], "4s"),
+        ("dbscan dbscan.hdf5", "--eps", 0.3, ["300kpc/h", "3e-4Gpc/h"], "0.3deg"),
+        ("fof fof.hdf5", "--linking-length", 0.25, ["250 kpc/h"], "0.25km/s"),
+        ("events run.tpx3", "--dt-max", 200.0, ["0.2us", "200ns", "2e-4 ms"], "200cm"),
+    ],
+)
+def test_parameters_in_other_units(command, summary, sets, monkeypatch, line, option, value, same, wrong):
+    folder = sets["clue"][0].parent
+    monkeypatch.chdir(folder)
+    io.write_tpx3(datasets.timepix(3000, kind="pion45", rng=0).drop_vars("truth"), folder / "run.tpx3")
+    timed = ("seconds", "_per_second")
+    facts = [summary(*line.split(), option, each) for each in (value, *same)]
+    facts = [{name: told for name, told in each.items() if not any(t in name for t in timed)} for each in facts]
+    for each in facts[1:]:
+        assert each == {
+            name: pytest.approx(told) if isinstance(told, float) else told for name, told in facts[0].items()
+        }
+    for text, what in ((wrong, "cannot be converted to"), (f"{value}furlong", "'furlong', which is no known unit")):
+        code, _, err = command(*line.split(), option, text)
+        assert (code, f"{option[2:].replace('-', '_')} is given in" in err, what in err) == (1, True, True), err
+
+
+def test_a_unit_where_the_data_have_none(command, tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\n0,0\n1,1\n")
+    _, _, err = command("dbscan", tmp_path / "a.csv", "--eps", "2cm")
+    assert err.splitlines()[0] == "error: eps is given in 'cm', and the data have no unit"
+
+
+def test_units_that_make_a_box_too_large_are_questioned(command, tmp_path):
+    rng, path = np.random.default_rng(0), tmp_path / "snap.hdf5"
+    coordinates = {"Coordinates": rng.uniform(0, 39148, (200, 3))}
+    counts = np.array([0, 200, 0, 0, 0, 0])
+    header = {"BoxSize": 39148.0, "NumPart_Total": counts, "NumPart_ThisFile": counts, "MassTable": np.ones(6)}
+    write_snapshot(path, {"PartType1": coordinates}, Header=header)
+    for unit, is_questioned in (("Mpc/h", True), ("kpc/h", False)):
+        units = ",".join(f"{axis}={unit}" for axis in "xyz")
+        _, _, err = command("fof", path, "--b", 0.2, "--units", units)
+        assert ("note: the box has a side of 39,148 Mpc/h: are --units right?" in err) == is_questioned, err
 
 
 def test_a_catalogue_has_units_and_the_box_of_the_user(summary, sets, tmp_path):
     source, target = sets["fof"][0], tmp_path / "halos.parquet"
     told = summary("fof", source, "--b", 0.2, "--boxsize", 2 * BOX, "--table", target)
     assert told["linking_length"] == pytest.approx(0.4 * BOX / 1500 ** (1 / 3))
+    assert (told["linking_length_units"], told["b"]) == ("Mpc/h", pytest.approx(0.2))
     catalogue = io.read_hits(target)
     assert catalogue["r_max"].attrs["units"] == "Mpc/h"
     assert catalogue.attrs["noise_size"] == 1500 - told["particles_in_halos"]
