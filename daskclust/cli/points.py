@@ -236,8 +236,8 @@ def fof(
         }
         job.none("halos", lambda: _why_no_halo(particles, parameters))
         job.save_points(result, "fof", is_converted=file.units is not None)
-        box = ... if parameters["boxsize"] == "auto" else parameters["boxsize"]
-        halos = job.table(lambda: halo_table(result, boxsize=box, n_clusters=count))
+        of_table = ... if parameters["boxsize"] == "auto" else parameters["boxsize"]
+        halos = job.table(lambda: halo_table(result, boxsize=of_table, n_clusters=count))
         if halos is not None:
             job.summary["largest"] = int(halos["size"].max()) if count else 0
     job.show()
