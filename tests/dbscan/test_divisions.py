@@ -79,6 +79,23 @@ def test_point_that_weighs_enough_only_as_far_as_the_chunk_sees():
     assert answer.labels.tolist() == [0, 0, 0, 1, 1, -1]
 
 
+@pytest.mark.parametrize("min_samples", [2, 4])
+def test_halos_that_are_chosen_here(min_samples):
+    """Blocks of which the plan says how far they must see: each has core points on its face that others make."""
+    x = np.arange(0, 40, 0.5)
+    X = column(*x, *x[::4] + 0.25)[RNG.permutation(100)]
+    case = Case(X, 0.75, min_samples)
+    wanted = case.answer()
+    assert_answer(case.fit(), wanted)
+    for rows in ((10,) * 10, (25,) * 4, (4,) * 25):
+        assert_answer(case.chunked(rows), wanted)
+    thin = Case(np.repeat(X * 2, 2, axis=0), 1.0, 5)  # 0.5 and 1 apart: whether five are near depends on the place
+    assert thin.answer().is_core.any()
+    assert not thin.answer().is_core.all()
+    for rows in ((20,) * 10, (5,) * 40):
+        assert_answer(thin.chunked(rows), thin.answer())
+
+
 @pytest.mark.parametrize("d", [2, 3])
 def test_corners_of_blocks(d):
     """One point in each of the four or eight blocks around a corner: linked along edges, diagonals or not at all."""

@@ -1,9 +1,11 @@
 """DBSCAN and friends-of-friends against brute force, in memory and however divided."""
 
+import math
+
 import numpy as np
 import pytest
 from cases.dbscan import SHAPES, Case, assert_answer, cases, planes
-from cases.lanes import every_shape, in_long_lane, row_chunks
+from cases.lanes import every_dtype, every_shape, in_long_lane, row_chunks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -52,6 +54,16 @@ def test_no_cluster_at_all():
     noise = Case(np.arange(40.0).reshape(20, 2) * 9, 1.0, 3).fit()
     assert (noise.labels_.tolist(), noise.n_clusters_) == ([-1] * 20, 0)
     assert (noise.core_sample_indices_.shape, noise.components_.shape) == ((0,), (0, 2))
+
+
+@every_dtype
+@pytest.mark.parametrize("eps", [1.0, 2.0, math.sqrt(2), 5.0])
+def test_lattice_at_exactly_eps(eps, dtype):
+    X = np.stack(np.meshgrid(np.arange(9), np.arange(9)), axis=-1).reshape(-1, 2).astype(dtype)
+    for min_samples in (2, 5, 9):
+        case = Case(X, float(eps), min_samples)
+        assert_answer(case.fit(), case.answer())
+        assert_answer(case.chunked((20, 41, 20), case.partition([2, 5], [4])), case.answer())
 
 
 def test_weights_are_rounded_once():
