@@ -26,7 +26,7 @@ TEXT, PARQUET, HDF5 = (".csv", ".tsv", ".txt"), (".parquet", ".pq"), (".hdf5", "
 """Extensions of tables, by format."""
 
 READABLE = (*TEXT, *PARQUET, *HDF5, ".root", ".npy", ".npz")
-WRITABLE = (*PARQUET, ".csv", *HDF5, ".npz", ".zarr")
+WRITABLE = (*PARQUET, ".csv", ".h5", ".hdf5", ".npz", ".zarr")
 """Extensions of tables of points."""
 
 OUTPUTS = (*WRITABLE, ".root", ".fcs")
