@@ -133,7 +133,10 @@ def quantity(text: str) -> Quantity:
     """Return the number in a text such as ``0.2``, ``0.2us`` or ``1.5 cm``, with its unit."""
     found = _QUANTITY.fullmatch(str(text).strip())
     if found is None:
-        return Quantity(text)
+        try:
+            return Quantity(text)
+        except ValueError:
+            raise ValueError(f"must be a number, with or without a unit, got {text!r}") from None
     number = Quantity(found[1])
     number.unit = found[2]
     return number

@@ -194,7 +194,7 @@ def test_given_parameters_have_the_answer_of_the_method(name: str, given: dict[s
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_defaults_are_those_of_the_estimator(name: str) -> None:
     """But for lengths, densities and sizes, which are derived from the data."""
-    derived = {"eps", "delta_c", "delta_o", "threshold", "n_clusters"}
+    derived = {"eps", "b", "linking_length", "delta_c", "delta_o", "threshold", "n_clusters"}
     defaults = inspect.signature(systems.SYSTEMS[name].estimator).parameters
     mine = State(DATA[name](), name).values
     known = {key for key in mine if key in defaults and defaults[key].default is not inspect.Parameter.empty} - derived

@@ -75,8 +75,10 @@ def read_snapshot(path: str, kind: int, columns: Columns | None, chunks: int | N
     filled = [file for file in files if file.rows]
     if not filled:
         there = [k for k, count in enumerate(np.ravel(first.header.get("NumPart_Total", ()))) if count]
-        has = f"it has {', '.join(f'PartType{k}' for k in there)}: choose one with particle_type={there[0]}"
-        raise ValueError(f"{path} has no particles of type {kind}; {has if there else 'it has none at all'}")
+        has = "it has none at all"
+        if there:
+            has = f"it has {', '.join(f'PartType{k}' for k in there)}: choose one with particle_type={there[0]}"
+        raise ValueError(f"{path} has no particles of type {kind}; {has}")
     attrs, known = unpack(first.header.get(KEY), path)
     units: dict[str, str | None] = {}
     scale = _scale_factor(first)
