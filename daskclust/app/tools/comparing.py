@@ -80,7 +80,7 @@ class Changes(View):
         moved = button("Choose the points that moved", lambda: choose(kept.moved()))
         drop = button("Forget A", forget)
         self._table = pn.widgets.Tabulator(
-            None, disabled=True, show_index=False, layout="fit_columns",
+            None, disabled=True, show_index=False, layout="fit_columns", pagination="remote",
             theme="simple", sizing_mode="stretch_both", titles=_TITLES, min_height=60,
         )  # fmt: skip
         self.panel = pn.Column(self.words, pn.Row(moved, drop, margin=0), self._table, sizing_mode="stretch_both")
