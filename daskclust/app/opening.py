@@ -18,6 +18,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.app.parameters import rounded
+from daskclust.core.data.inputs import NOT_CLUSTERED
 from daskclust.core.data.limits import free_memory
 from daskclust.core.data.quote import argument, listed
 from daskclust.io.files import HDF5, PARQUET, TEXT, check_file
@@ -74,6 +75,8 @@ def open_file(
     if name in _CHUNKED and path.suffix.lower() not in _AT_ONCE and is_large(sum(map(_bytes, paths))):
         options = {**options, "chunks": "auto"}
     ds, line = _opened(given_path, path.suffix.lower(), name, options, is_bare=system is None and not chosen)
+    if "channels" in cells:  # these are clustered, all of them
+        ds = ds.assign_attrs({NOT_CLUSTERED: []})
     if coordinates is None:
         return ds, line
     names, others = dict(zip(coordinates, ("x", "y", "z"), strict=False)), {"x", "y", "z"} - set(coordinates)

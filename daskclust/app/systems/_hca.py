@@ -212,8 +212,7 @@ def not_clustered(ds: xr.Dataset) -> list[str]:
     """Return the channels that are not clustered by default: those that the data name, or time, scatter and widths."""
     if NOT_CLUSTERED in ds.attrs:
         return list(np.atleast_1d(ds.attrs[NOT_CLUSTERED]))
-    is_chosen = "transform" in ds.attrs  # by a reader, which names what it leaves out
-    if is_chosen or "X" not in ds.variables or "channel" not in ds["X"].coords:
+    if "X" not in ds.variables or "channel" not in ds["X"].coords:
         return []
     names = [(str(name),) for name in ds["channel"].values]
     found: list[str] = aside(range(len(names)), names).get(NOT_CLUSTERED, [])
