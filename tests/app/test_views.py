@@ -66,12 +66,12 @@ def test_sliders_lines_and_numbers_are_one() -> None:
     decision.thresholds.lines["rhoc"].location = np.log10(5.0)
     assert explorer.state.values["rhoc"] == 5.0
     assert control.number.value == 5.0
-    control.number.value = 7.25
-    assert explorer.state.values["rhoc"] == 7.25
-    assert decision.thresholds.place("rhoc") == pytest.approx(np.log10(7.25))
+    control.number.value = 14.25
+    assert explorer.state.values["rhoc"] == 14.25
+    assert decision.thresholds.place("rhoc") == pytest.approx(np.log10(14.25))
     stars = glyphs(explorer, DecisionPlot)[1]
     assert len(stars["x"]) == explorer.state.present.n_clusters
-    assert stars["x"].min() >= np.log10(7.25)
+    assert stars["x"].min() >= np.log10(14.25)
 
 
 def test_chosen_points_are_in_all_views() -> None:
