@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from rich.console import Console
 
-    from daskclust.io.own_columns import OwnColumns
+    from daskclust.io.outputs.own_columns import OwnColumns
 
 logger = logging.getLogger(__name__)
 
@@ -257,7 +257,7 @@ class Job:
 
     def save(self, name: str, data: xr.Dataset) -> None:
         """Write points or a table as an output, if it is asked for."""
-        from daskclust.io.outputs import write_points
+        from daskclust.io.outputs.writing import write_points
 
         self.write(name, lambda path: write_points(data, path))
 
@@ -283,7 +283,7 @@ class Job:
 
     def open_own(self, points: xr.Dataset, system: str, data_set: int | None = None) -> None:
         """Open the source's own columns for an output."""
-        from daskclust.io.own_columns import joined_columns, own_columns
+        from daskclust.io.outputs.own_columns import joined_columns, own_columns
 
         if "output" in self.outputs and self.outputs["output"].suffix != ".npy":
             self._own = joined_columns([own_columns(source, data_set) for source in self.sources])

@@ -316,7 +316,7 @@ class ColumnOptions:
         given = {option: [value] if isinstance(value, str) else value for option, value in needs.items()}
         named = {option: value for option, value in given.items() if isinstance(value, list)}
         if sources and (columns is None or (isinstance(columns, dict) and "*" not in columns)):
-            from daskclust.io.own_columns import text_columns
+            from daskclust.io.outputs.own_columns import text_columns
 
             used = {*(columns or {}), *(name for value in named.values() for name in value)}
             text = [name for source in sources for name in text_columns(source) if name not in used]

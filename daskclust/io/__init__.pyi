@@ -47,9 +47,9 @@ from .fields import PARTICLES as PARTICLES
 from .fields import TIMEPIX as TIMEPIX
 from .fields import Field as Field
 from .fields import Variable as Variable
-from .growing import PartsSink as PartsSink
 from .hits import read_hits as read_hits
 from .hits import write_hits as write_hits
+from .outputs.growing import PartsSink as PartsSink
 from .particles.files import linking_length as linking_length
 from .particles.files import open_particles as open_particles
 from .particles.files import write_particles as write_particles

@@ -293,7 +293,7 @@ def test_a_full_disk_below_a_readout(command, made, full_disk, tmp_path, monkeyp
     rng = np.random.default_rng(number)
     monkeypatch.setattr("daskclust.cli._pixels.ROUND", 500)
     monkeypatch.setattr("daskclust.io.timepix.sources._BLOCK", 4000)  # bytes, of 500 hits
-    monkeypatch.setattr("daskclust.io.growing._ROWS", int(rng.integers(20, 400)))
+    monkeypatch.setattr("daskclust.io.outputs.growing._ROWS", int(rng.integers(20, 400)))
     is_hits, suffix = bool(number % 2), rng.choice([".parquet", ".csv", ".h5"])
     full, free = full_disk / f"full{suffix}", tmp_path / "free.parquet"
     outputs = ("-o", full, "--table", free) if is_hits else ("--table", full, "-o", free)

@@ -13,6 +13,7 @@ from cases.explorer import DATA
 
 from daskclust.accessor._hca import cut_of
 from daskclust.cli import app
+from daskclust.cli._job import _DEFAULTS
 from daskclust.cli._options import box_of
 from daskclust.systems import SYSTEMS
 
@@ -68,6 +69,8 @@ def test_defaults_are_one(name: str) -> None:
     explorer = effective(of_explorer(name))
     shown = explorer.keys() - FROM_DATA
     assert {key: explorer[key] for key in shown} == {key: wanted[key] for key in shown}
+    assert all(wanted[key] == _DEFAULTS[key] for key in wanted.keys() & _DEFAULTS.keys()), "what next: leaves out"
+    assert explorer.keys() - {"cut", "by", "channels"} <= of_command("explore").keys()
 
 
 def test_each_exception_is_one() -> None:

@@ -207,8 +207,8 @@ class PartsSink:
 
     def _put_together(self) -> None:
         """Make the file of its parts, whose columns have their own names."""
-        from daskclust.io.outputs import write_points
-        from daskclust.io.own_columns import of_parquet
+        from daskclust.io.outputs.own_columns import of_parquet
+        from daskclust.io.outputs.writing import write_points
 
         found = of_parquet(str(self._folder))
         if found is None:

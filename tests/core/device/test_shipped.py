@@ -63,7 +63,7 @@ def folder(tmp_path, monkeypatch):
 @pytest.fixture
 def expected(folder, monkeypatch):
     """Ship the machine code of `mix`, and return what the kernel that numba compiled gave."""
-    monkeypatch.syspath_prepend(Path(__file__).parents[2] / ".ci" / "kernels")
+    monkeypatch.syspath_prepend(Path(__file__).parents[3] / ".ci" / "kernels")
     from library import link, object_code
 
     out = np.zeros(100)
