@@ -130,7 +130,8 @@ def test_a_long_text_is_cut(tmp_path: Path, text: str, capsys: pytest.CaptureFix
         with pytest.raises(ValueError, match=r"a\.csv") as told:
             read(path)
         assert len(str(told.value)) < 1000 + len(str(path))
-    assert run(app, ["clue", str(path), "--dc", "1", "--rhoc", "1"]) == 1
+    is_left_out = text.endswith(",a\n")  # in the terminal a column of text
+    assert run(app, ["clue", str(path), "--dc", "1", "--rhoc", "1"]) == (not is_left_out)
     assert len(capsys.readouterr().err) < 2000
 
 
