@@ -69,8 +69,11 @@ def test_sliders_lines_and_numbers_are_one() -> None:
     control.number.value = 7.25
     assert explorer.state.values["rhoc"] == 7.25
     assert decision.thresholds.place("rhoc") == pytest.approx(np.log10(7.25))
-    stars = glyphs(explorer, DecisionPlot)[1]
-    assert len(stars["x"]) == explorer.state.present.n_clusters
+    # seeds are stars where there are few, as in one layer
+    assert not len(glyphs(explorer, DecisionPlot)[1]["x"])
+    explorer.show_slice(explorer.state.slices.at(1, 1.0))
+    stars, columns = glyphs(explorer, DecisionPlot)[1], explorer.state.present.columns
+    assert len(stars["x"]) == np.count_nonzero(columns["is_seed"] & (columns["layer"] == 1))
     assert stars["x"].min() >= np.log10(7.25)
 
 
