@@ -66,12 +66,15 @@ def test_sliders_lines_and_numbers_are_one() -> None:
     decision.thresholds.lines["rhoc"].location = np.log10(5.0)
     assert explorer.state.values["rhoc"] == 5.0
     assert control.number.value == 5.0
-    control.number.value = 14.25
-    assert explorer.state.values["rhoc"] == 14.25
-    assert decision.thresholds.place("rhoc") == pytest.approx(np.log10(14.25))
-    stars = glyphs(explorer, DecisionPlot)[1]
-    assert len(stars["x"]) == explorer.state.present.n_clusters
-    assert stars["x"].min() >= np.log10(14.25)
+    control.number.value = 7.25
+    assert explorer.state.values["rhoc"] == 7.25
+    assert decision.thresholds.place("rhoc") == pytest.approx(np.log10(7.25))
+    # seeds are stars where there are few, as in one layer
+    assert not len(glyphs(explorer, DecisionPlot)[1]["x"])
+    explorer.show_slice(explorer.state.slices.at(1, 1.0))
+    stars, columns = glyphs(explorer, DecisionPlot)[1], explorer.state.present.columns
+    assert len(stars["x"]) == np.count_nonzero(columns["is_seed"] & (columns["layer"] == 1))
+    assert stars["x"].min() >= np.log10(7.25)
 
 
 def test_chosen_points_are_in_all_views() -> None:
@@ -181,7 +184,7 @@ def test_compiling_is_told_beside_the_time_of_a_picture(monkeypatch: pytest.Monk
         return compute(request)
 
     monkeypatch.setattr(Request, "outcome", compiled_and_computed)
-    monkeypatch.setattr(compiling, "seconds_of", {compiling.THIS_PROCESS: 0.0})
+    monkeypatch.setattr(compiling, "seconds_of", {compiling.HERE: 0.0})
     explorer.controls["rhoc"].slider.value = np.log10(20.0)
     assert "compiling kernels for this machine, once: 6 of about 16 …" in words[0]
     assert "working …" in words[1]
