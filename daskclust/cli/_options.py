@@ -133,10 +133,9 @@ def quantity(text: str) -> Quantity:
     """Return the number in a text such as ``0.2``, ``0.2us`` or ``1.5 cm``, with its unit."""
     found = _QUANTITY.fullmatch(str(text).strip())
     if found is None:
-        try:
+        with suppress(ValueError):
             return Quantity(text)
-        except ValueError:
-            raise ValueError(f"must be a number, with or without a unit, got {text!r}") from None
+        raise ValueError(f"it must be a number, or one with a unit, got {text!r}")
     number = Quantity(found[1])
     number.unit = found[2]
     return number
