@@ -34,7 +34,7 @@ import resource, signal, sys
 for number in (signal.SIGHUP, signal.SIGQUIT):  # which jobs in the background ignore
     signal.signal(number, signal.SIG_DFL)
 from daskclust.cli import _pixels, main
-from daskclust.io import growing
+from daskclust.io.outputs import growing
 _pixels.ROUND, growing._ROWS, growing._SECONDS = 500, {rows}, 0.3
 resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, -1))
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
