@@ -116,7 +116,8 @@ def test_a_part_is_closed_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_what_an_earlier_run_left_stays(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path, folder = tmp_path / "out.h5", tmp_path / "out.h5.parts.parquet"
     program = (
-        "import os, signal, sys\nfrom daskclust import io\nfrom daskclust.io.outputs import growing\ngrowing._ROWS = 1\n"
+        "import os, signal, sys\nfrom daskclust import io\nfrom daskclust.io.outputs import growing\n"
+        "growing._ROWS = 1\n"
         "import xarray as xr\n"
         "with io.PartsSink(sys.argv[1]) as sink:\n"
         "    for k in range(3): sink.write(xr.Dataset({a: ('hit', [b * k / 3]) for a, b in (('x', 1), ('y', -1))}))\n"
