@@ -134,13 +134,15 @@ class Job:
         run: Running,
         suffixes: Sequence[str] = OUTPUTS,
         others: Sequence[Path] = (),  # that are read, too
+        *,
+        must_exist: bool = True,  # a file that is followed may come later
     ) -> None:
         self.title, self.unit, self.sources, self.run = f"{title}: {names_of(sources)}", unit, sources, run
         self.name = names_of(sources).rpartition("/")[2]
         found = {name: getattr(run, name, None) for name in _OPTIONS}
         self.outputs: dict[str, Path] = {name: path for name, path in found.items() if path is not None}
         check_outputs([*sources, *others], {_OPTIONS[name]: path for name, path in self.outputs.items()}, suffixes)
-        for source in sources:
+        for source in sources if must_exist else ():
             check_source(source)
         self.summary: dict[str, Any] = {}
         self._own: OwnColumns | None = None

@@ -57,7 +57,7 @@ def events(
     Hits of touching pixels, close in time, are one cluster. Window by window, with the answer of all at once. Memory is
     bounded for raw files and readouts, and for Parquet and HDF5 in the order of time; other formats are read at once.
     """
-    job = Job("Events", "hits", pixels.sources, run)
+    job = Job("Events", "hits", pixels.sources, run, must_exist=not pixels.follow)
     from daskclust.events.estimator import EventBuilder
     from daskclust.events.plan import EventPlan
 

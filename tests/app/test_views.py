@@ -184,7 +184,7 @@ def test_compiling_is_told_beside_the_time_of_a_picture(monkeypatch: pytest.Monk
         return compute(request)
 
     monkeypatch.setattr(Request, "outcome", compiled_and_computed)
-    monkeypatch.setattr(compiling, "seconds_of", {compiling.HERE: 0.0})
+    monkeypatch.setattr(compiling, "seconds_of", {compiling.THIS_PROCESS: 0.0})
     explorer.controls["rhoc"].slider.value = np.log10(20.0)
     assert "compiling kernels for this machine, once: 6 of about 16 …" in words[0]
     assert "working …" in words[1]
