@@ -1,7 +1,8 @@
 """Stable radix sorts on the CPU: first to buckets by the highest bits, then each bucket digit by digit in the cache.
 
 A number has a key in its higher bits and the place it stood at below, so that only the bits of the key are looked at.
-NumPy sorts int64 with AVX-512 where it can, which is slow on AMD's Zen 4: 51 ns a number, here 7 (docs/benchmarks.md).
+NumPy sorts int64 with AVX-512 where it can, which is slow on AMD's Zen 4: measured there, a million
+numbers of 30 bits and their places take 51 ns each by NumPy, and 7 here.
 """
 
 from __future__ import annotations
