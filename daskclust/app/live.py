@@ -335,6 +335,8 @@ class Live(Viewer):
                 self._mark_outdated(is_former=True)
                 self._show_progress(seconds)
             self._schedule_tick()
+        else:  # Panel leaves a message that comes while it sends others until there is another one: here it is
+            self.head.object += " "
 
     def _show_progress(self, seconds: float) -> None:
         """Show how long the work has taken, and *Cancel*, once it takes more than a second."""
