@@ -12,7 +12,8 @@ from daskclust.core.space.extent import survey
 from daskclust.core.space.grid import PAD
 from daskclust.dbscan.kernels import core_points, links, on_cuda
 from daskclust.dbscan.kernels.blocking import sort_into_blocks, write_boxes
-from daskclust.dbscan.kernels.blocks import make_grid
+from daskclust.dbscan.kernels.blocks import PARTS, make_grid
+from daskclust.dbscan.kernels.masks import CorePoints, Outlines, outline_block
 
 _POINTS_A_PAIR = 16  # for each place on CUDA's list of pairs of cells
 
@@ -31,7 +32,13 @@ class BlockSearch:
         self.limits = squared_limits(eps, X.dtype.type)
         self.order, self.start, self.positions = self.blocks.order, self.blocks.start, self.blocks.positions
         self.stop, self._occupied, self.in_order = self.start[1:], self.blocks.occupied, True
-        self._rows, self._is_near = len(self.blocks.row_first) - 1, device.empty(0, np.bool_)
+        self._count, self._least = device.empty(0, np.int32), np.int32(0)
+        self._is_whole = device.empty(0, np.bool_)
+        if device is HOST:
+            box = device.empty((self._n_blocks, 2 * len(period)), X.dtype)
+            heads = device.empty(self._n_blocks, np.uint64)
+            self._outlines = Outlines(device.empty(self._n_blocks + 1, np.int32), heads, box)
+            device.run(outline_block, self._n_blocks, self.blocks, self._outlines)
 
     @property
     def _n_blocks(self) -> int:
@@ -51,8 +58,11 @@ class BlockSearch:
         device, blocks = self._device, self.blocks
         count = device.empty(self._n + PAD, np.int32)
         least = np.int32(enough if weight is None else 1)
-        if weight is None:
-            self._count_neighbours(least, count)
+        if weight is None and device is HOST:
+            args = blocks, self._outlines, self.limits, least, count
+            device.run(core_points.count_neighbours, self._n_blocks, *args, grain=512)
+        elif weight is None:
+            device.run(on_cuda.count_of_point, self._n, blocks, self.limits, least, count)
         else:
             low, *_ = survey(device, weight[0].reshape(self._n, 1))
             args = blocks, self.limits, float(enough), bool(low[0] < 0), *weight, count
@@ -64,6 +74,7 @@ class BlockSearch:
             low, high, reach = exact_zone
             device.run(core_points.forget_far, self._n, blocks.positions, low, high, blocks.grid.period, reach, count)
         self.stop, self.in_order = device.empty(self.n_cells, np.int32), False
+        self._count, self._least = count, least
         if device is HOST:
             self._occupied = device.empty(self._n_blocks, np.int64)
             device.run(core_points.gather_core, self._n_blocks, blocks, least, count, self.stop, self._occupied)
@@ -72,16 +83,9 @@ class BlockSearch:
             device.run(on_cuda.gather_core_of_cell, self.n_cells, blocks, least, count, self.stop, self._occupied)
         device.run(write_boxes, blocks.boxes.shape[1], self._n, blocks, grain=1024)
 
-    def _count_neighbours(self, enough: Any, count: Any) -> None:
-        device, blocks = self._device, self.blocks
-        if device is not HOST:
-            device.run(on_cuda.count_of_point, self._n, blocks, self.limits, enough, count)
-            return
-        population = device.empty(self._n_blocks, np.int32)
-        device.run(core_points.start_population, self._n_blocks, blocks, population)
-        device.run(core_points.spread_population, self._rows, blocks, population, grain=256)
-        args = blocks, self.limits, enough, population, count
-        device.run(core_points.count_neighbours, self._n_blocks, *args, grain=512)
+    def _core(self) -> CorePoints:
+        """Return which points are core points."""
+        return CorePoints(self._count, self._least, self.stop, self._occupied)
 
     def link(self) -> Any:
         """Return each cell's parent in the sets of cells whose core points are within eps.
@@ -92,15 +96,14 @@ class BlockSearch:
         parent = device.empty(cells, np.int32)
         device.run(start, cells, parent)
         if device is HOST:
-            is_whole = device.empty(self._n_blocks, np.bool_)
-            self._is_near = device.empty(self._n_blocks, np.bool_)
-            known = self._occupied, is_whole, self._is_near
-            device.run(links.link_within, self._n_blocks, blocks, self.stop, self.limits, *known, parent, grain=1024)
-            device.run(links.link_row, self._rows, blocks, self.stop, self.limits, *known, parent, grain=256)
+            self._is_whole = device.empty(self._n_blocks, np.bool_)
+            args = blocks, self._outlines, self._core(), self.limits, self._is_whole, parent
+            device.run(links.link_within, self._n_blocks, *args, grain=1024)
+            device.run(links.link_behind, self._n_blocks, *args, grain=1024)
             return parent
         most = self._n // _POINTS_A_PAIR + 1
         pairs = on_cuda.CellPairs(device.empty((most, 4), np.int32), device.full(1, 0, np.int64))
-        parts = on_cuda.PARTS if blocks.grid.highest[0] else 1 + blocks.grid.highest[1]
+        parts = PARTS if blocks.grid.highest[0] else 1 + blocks.grid.highest[1]
         args = blocks, self.stop, self.limits, self._occupied, parent, pairs
         device.run(on_cuda.link_part, parts * cells, cells, *args)
         device.run(on_cuda.link_listed, most << on_cuda.WARP_BITS, blocks, self.stop, self.limits, parent, pairs)
@@ -111,11 +114,13 @@ class BlockSearch:
 
         Only numbers beyond those of `above` (n,) count, unless it is empty; where there is none, it is `links.NONE`.
         """
-        device, args = self._device, (self.blocks, self.stop, self.limits, self._occupied)
+        device, blocks = self._device, self.blocks
         if device is HOST:
-            device.run(links.label_border, self._n_blocks, *args, self._is_near, number, above, label, grain=512)
+            args = blocks, self._outlines, self._core(), self.limits, self._is_whole, number, above, label
+            device.run(links.label_border, self._n_blocks, *args, grain=512)
         else:
-            device.run(on_cuda.label_border_point, self._n, *args, number, above, label)
+            args = blocks, self.stop, self.limits, self._occupied, number, above, label
+            device.run(on_cuda.label_border_point, self._n, *args)
 
 
 def squared_limits(eps: float, dtype: Any) -> tuple[Any, Any, float]:

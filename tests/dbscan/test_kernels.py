@@ -14,7 +14,7 @@ from oracles import brute as oracles
 from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.operations import atomic_add
 from daskclust.dbscan.block_search import squared_limits
-from daskclust.dbscan.kernels.blocks import fold_around, sweep_row
+from daskclust.dbscan.kernels.blocks import fold_around, fold_behind, fold_near, fold_near_behind
 from daskclust.dbscan.kernels.core_points import add_exactly
 
 RNG = np.random.default_rng(12)
@@ -30,23 +30,19 @@ def _note(state, a, b, code, wraps, context):
     return state
 
 
-_note_around, _note_sweep = (fold.bind(meet=_note) for fold in (fold_around, sweep_row))
+_fold = fold_around.bind(meet=_note)
 
 
 @kernel
-def _around(block, blocks, met, codes, around):
-    _note_around(0, block, blocks, (met, codes, around))
+def _meet_all(block, blocks, met, codes, around):
+    _fold(0, block, blocks, (met, codes, around))
 
 
-@kernel
-def _sweep(row, blocks, met, codes, around):
-    _note_sweep(0, row, blocks, (met, codes, around))
-
-
-def met_by(kernel_, count, blocks):
+def met_by(fold, blocks):
+    """Return how often blocks meet in a fold, the codes they are seen by, and whether around a period."""
     n = len(blocks.row)
     met, codes, around = np.zeros(n * n, np.int32), np.full((n, n), -1), np.zeros((n, n), np.bool_)
-    kernel_.run(count, blocks, met, codes, around)
+    _meet_all.bind(_fold=fold.bind(meet=_note)).run(n, blocks, met, codes, around)
     return met.reshape(n, n), codes, around
 
 
@@ -68,29 +64,32 @@ def block_sets(draw):
 
 @given(block_sets())
 def test_pairs_of_blocks_are_met_once(drawn):
-    """`sweep_row` meets the pairs that `fold_around` meets, and sees the same of them.
+    """`fold_behind` meets the pairs that `fold_around` meets, and sees the same of them.
 
     Each is met once; where a period is two blocks long, some are met from both sides.
     """
     _, _, blocks = drawn
-    n, rows = len(blocks.row), len(blocks.row_first) - 1
-    whole, codes, around = met_by(_around, n, blocks)
-    swept, swept_codes, swept_around = met_by(_sweep, rows, blocks)
+    n = len(blocks.row)
+    whole, codes, around = met_by(fold_around, blocks)
+    behind, behind_codes, behind_around = met_by(fold_behind, blocks)
     assert whole.max() == 1
     assert (np.diag(whole) == 1).all()
     np.testing.assert_array_equal(whole, whole.T)
-    np.testing.assert_array_equal(np.maximum(swept, swept.T) + np.eye(n, dtype=int), whole)
+    np.testing.assert_array_equal(np.maximum(behind, behind.T) + np.eye(n, dtype=int), whole)
     if not blocks.grid.always_wraps:
-        np.testing.assert_array_equal(swept + swept.T + np.eye(n, dtype=int), whole)
-    np.testing.assert_array_equal(swept_codes[swept == 1], codes[swept == 1])
-    np.testing.assert_array_equal(swept_around[swept == 1], around[swept == 1])
+        np.testing.assert_array_equal(behind + behind.T + np.eye(n, dtype=int), whole)
+    np.testing.assert_array_equal(behind_codes[behind == 1], codes[behind == 1])
+    np.testing.assert_array_equal(behind_around[behind == 1], around[behind == 1])
+    for fold, seen in (fold_near, (whole, codes, around)), (fold_near_behind, (behind, behind_codes, behind_around)):
+        for found, expected in zip(met_by(fold, blocks), seen, strict=True):  # by the bitmap
+            np.testing.assert_array_equal(found, expected)
 
 
 @given(block_sets())
 def test_neighbours_meet_within_reach(drawn):
     """Points within eps lie in cells whose blocks meet, and whose reach says so; around a period that is told."""
     X, period, blocks = drawn
-    met, codes, around = met_by(_around, len(blocks.row), blocks)
+    met, codes, around = met_by(fold_around, blocks)
     n, d = X.shape
     positions, order = blocks.positions[:, :n].T, blocks.order[:n]
     block = np.searchsorted(blocks.start[blocks.first_cell], np.arange(n), side="right") - 1

@@ -11,11 +11,24 @@ import numpy as np
 from daskclust.core.device.arrays import HOST, Cuda, Host, copy
 from daskclust.core.device.kernels import body, kernel
 from daskclust.core.space.grid import PAD, lower_bound, within_period
-from daskclust.dbscan.kernels.blocks import BUNDLE, CELL_BITS, BlockGrid, Blocks, reach_table, with_blocks
+from daskclust.dbscan.kernels.blocks import (
+    BUNDLE,
+    CELL_BITS,
+    ONE,
+    BlockGrid,
+    Blocks,
+    is_ring,
+    place_in_filter,
+    reach_table,
+    row_of,
+    with_blocks,
+)
+from daskclust.dbscan.kernels.distances import span_of
 
 _MOST_KEYS = 2**62
 _MOST_SHORT = 2**31 - 1  # numbers of rows and columns that int32 holds
 _KEY_BITS = 63
+_BITS_A_POINT, _FEW_BITS = 64, 1 << 22  # of the bitmap of blocks, at most
 
 
 class Gaps(NamedTuple):
@@ -55,6 +68,10 @@ def sort_into_blocks(device: Host | Cuda, X: Any, grid: BlockGrid, eps: float) -
     else:  # the host does not wait to know: arrays are as long as they may need to be
         n_blocks = min(n, math.prod(grid.blocks))
         n_cells, n_rows = min(n, n_blocks << CELL_BITS), rows
+    bits_of_rows = rows * (grid.blocks[2] + 2)
+    has_bitmap = device is HOST and is_table and bits_of_rows <= _BITS_A_POINT * n + _FEW_BITS
+    words = (bits_of_rows >> 6) + 2 if has_bitmap else 0
+    has_filter = device is HOST and not is_table
     blocks = Blocks(
         grid,
         device.from_host(reach_table(grid, eps)),
@@ -69,12 +86,18 @@ def sort_into_blocks(device: Host | Cuda, X: Any, grid: BlockGrid, eps: float) -
         device.empty(n_blocks, np.int32 if grid.blocks[2] < _MOST_SHORT else np.int64),
         device.empty((rows if is_table else n_rows) + 1, np.int32),
         row_key if is_table else device.empty(n_rows, np.int64),
+        np.zeros(1 << max(0, n_rows.bit_length() - 2), np.uint64) if has_filter else device.empty(0, np.uint64),
+        np.zeros(words, np.uint64) if words else device.empty(0, np.uint64),
+        device.empty(words, np.int32),
+        device.empty(n_blocks if words else 0, np.int64),
         device.empty(2, np.int32),
     )
     device.run(write_heads, pieces, keys, bits, per_row, heads, up_to, is_table, blocks, grain=1)
     if device is HOST:
         device.run(write_row_firsts, n_blocks, blocks)
         device.run(write_occupied, n_blocks, keys, bits, blocks)
+        device.run(write_bitmap, n_blocks if has_bitmap else 0, blocks)
+        device.run(write_row_filter, int(has_filter), blocks)
     else:
         device.run(find_row_firsts, len(blocks.row_first), blocks)
         device.run(write_cells, n_cells, n, keys, bits, blocks)
@@ -286,6 +309,52 @@ def write_occupied(block, keys, bits, blocks):
     blocks.occupied[block] = mask
 
 
+@body
+def bit_of(block, blocks):
+    """Return which bit of the bitmap a block is."""
+    return np.int64(blocks.row[block]) * (blocks.grid.blocks[2] + 2) + blocks.column[block] + 1
+
+
+@kernel
+def write_bitmap(block, blocks):
+    """Write which bit a block is; if it is the first of a word, write the word and the number of blocks before."""
+    bit = bit_of(block, blocks)
+    blocks.inside[block] = bit if is_inside(block, blocks) else -1
+    word = bit >> 6
+    if block > 0 and bit_of(block - 1, blocks) >> 6 == word:
+        return
+    blocks.rank[word] = block
+    bits, b = np.uint64(0), block
+    while bit >> 6 == word:
+        bits |= ONE << np.uint64(bit & 63)
+        b += 1
+        if b == len(blocks.row):
+            break
+        bit = bit_of(b, blocks)
+    blocks.bitmap[word] = bits
+
+
+@body
+def is_inside(block, blocks):
+    """Return whether no block around a block is beyond a face of the grid, but for open ends of rows."""
+    axes, grid = len(blocks.grid.period), blocks.grid
+    x, y = row_of(block, blocks)
+    inside = not is_ring(grid) or 0 < blocks.column[block] < grid.blocks[2] - 1
+    if axes > 2:
+        inside = inside and 0 < x < grid.blocks[0] - 1
+    if axes > 1:
+        inside = inside and 0 < y < grid.blocks[1] - 1
+    return inside and not grid.always_wraps
+
+
+@kernel
+def write_row_filter(_once, blocks):
+    """Set the bits of the rows that hold points."""
+    for row in blocks.row_key:
+        word, bit = place_in_filter(row, blocks)
+        blocks.row_filter[word] |= bit
+
+
 @kernel
 def find_row_firsts(row, blocks):
     """As `write_row_firsts`, by row: no thread has to fill a wide gap."""
@@ -320,8 +389,5 @@ def write_boxes(bundle, n, blocks):
     """Write the box around a bundle of sorted points."""
     axes = len(blocks.grid.period)
     for k in range(axes):
-        low = high = blocks.positions[k, bundle * BUNDLE]
-        for i in range(bundle * BUNDLE, min((bundle + 1) * BUNDLE, n)):
-            low = min(low, blocks.positions[k, i])
-            high = max(high, blocks.positions[k, i])
+        low, high = span_of(bundle * BUNDLE, min((bundle + 1) * BUNDLE, n), k, blocks)
         blocks.boxes[k, bundle], blocks.boxes[axes + k, bundle] = low, high

@@ -15,11 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.core.device.kernels import body
+from daskclust.core.device.operations import count_bits, lowest_bit
 from daskclust.core.space.grid import lower_bound
 
 CELL_BITS = 6  # 64 cells a block
 BUNDLE = 64  # sorted points that share a box
 SELF = 13  # the code of a block itself among the 27 around it
+PARTS = 5  # rows of blocks that hold those behind a block: its own and four more
+ONE = np.uint64(1)
+BEHIND = np.uint64((1 << 27) - (2 << SELF))  # codes of blocks behind a block, as bits
 
 
 class BlockGrid(NamedTuple):
@@ -51,6 +55,10 @@ class Blocks(NamedTuple):
     column: Any  # (blocks,) int32, or int64 where that is too short: its place in the row
     row_first: Any  # (rows + 1,) int32: where each row's blocks begin
     row_key: Any  # (rows,) int64: which row it is, where only those with points are kept; else empty
+    row_filter: Any  # uint64: bits that such rows set, so that most of the others need no search; empty on CUDA
+    bitmap: Any  # uint64, a bit for each block of the grid, set where it holds points; empty on CUDA, and if too many
+    rank: Any  # int32: blocks before those of each of its words
+    inside: Any  # (blocks,) int64: which bit each block is, -1 for those that a face or a period is beside
     counts: Any  # (2,) int32: how many cells and blocks there are; on CUDA arrays of them may be longer
 
 
@@ -122,11 +130,22 @@ def _reach_table(steps: tuple[int, ...], rings: tuple[int, ...]) -> NDArray[np.i
 def row_bounds(row, blocks):
     """Return where the blocks of row number `row` begin and end; both 0 where it has none."""
     if len(blocks.row_key) > 0:
+        if len(blocks.row_filter) > 0:
+            word, bit = place_in_filter(row, blocks)
+            if blocks.row_filter[word] & bit == 0:
+                return np.int64(0), np.int64(0)
         rank = lower_bound(blocks.row_key, len(blocks.row_key), row)
         if rank == len(blocks.row_key) or blocks.row_key[rank] != row:
             return np.int64(0), np.int64(0)
         return np.int64(blocks.row_first[rank]), np.int64(blocks.row_first[rank + 1])
     return np.int64(blocks.row_first[row]), np.int64(blocks.row_first[row + 1])
+
+
+@body
+def place_in_filter(row, blocks):
+    """Return the word and the bit that a row sets; rows side by side are in one word, and few others in the same."""
+    scattered = (np.uint64(row) >> np.uint64(6)) * np.uint64(0x9E3779B97F4A7C15)
+    return (scattered >> np.uint64(40)) & np.uint64(len(blocks.row_filter) - 1), ONE << (np.uint64(row) & np.uint64(63))
 
 
 @body
@@ -234,44 +253,89 @@ def first_from(column, first, last, blocks):
 
 
 @body
-def sweep_row(state, row, blocks, context):
-    """Fold `meet` over each block of a row and those behind it that touch it, with one walk along each row there.
+def fold_behind(state, a, blocks, context):
+    """Fold `meet` over the blocks that touch block `a` and stand behind it, so that each pair is met once.
 
-    So each pair is met once; where a period is two blocks long, each lies behind the other, and it is met twice.
+    Where a period is two blocks long, each of them stands behind the other, and they meet twice.
     """
-    first, last = np.int64(blocks.row_first[row]), np.int64(blocks.row_first[row + 1])
-    if first == last:
-        return state
-    grid = blocks.grid
-    x, y = row_of(first, blocks)
-    for a in range(first, last):  # the row itself, which may be a ring
-        b = a + 1 if a + 1 < last else first
-        step = blocks.column[b] - blocks.column[a]
-        if step == 1 or (is_ring(grid) and step == 1 - grid.blocks[2]):
-            state = meet(state, a, b, SELF + 1, grid.always_wraps or b <= a, context)
-    for dx in range(grid.highest[0] + 1):
-        for dy in range(1 if dx == 0 else grid.lowest[1], grid.highest[1] + 1):
-            other, wraps = row_beside(x, y, dx, dy, grid)
-            if other >= 0:
-                state = sweep_pair(state, first, last, other, code_of(dx, dy), wraps, blocks, context)
+    for part in range(PARTS):
+        state = fold_part(state, a, part, 1, blocks, context)
     return state
 
 
 @body
-def sweep_pair(state, first, last, other, code, wraps, blocks, context):
-    """Fold `meet` over the pairs that touch of blocks `first` to `last` - 1, which are a row, and row `other`."""
-    begin, end = row_bounds(other, blocks)
-    if begin == end:
-        return state
+def fold_part(state, a, part, lowest_of_own, blocks, context):
+    """Fold `meet` over the blocks of one row behind block `a`; part 0 is its own row.
+
+    There it begins with column `lowest_of_own`, counted from that of the block.
+    """
     grid = blocks.grid
-    for turn in range(-turns(grid), turns(grid) + 1):  # around the period the ends of rows meet
-        b = begin if turn >= 0 else end - 1
-        for a in range(last - 1 if turn > 0 else first, first + 1 if turn < 0 else last):
-            column = np.int64(blocks.column[a]) - turn * grid.blocks[2]  # as seen from there
-            while b < end and blocks.column[b] < column + grid.lowest[2]:
-                b += 1
-            c = b
-            while c < end and blocks.column[c] <= column + grid.highest[2]:
-                state = meet(state, a, c, code + blocks.column[c] - column, wraps or turn != 0, context)
-                c += 1
+    dx = 1 if part > 1 else 0
+    dy = part if dx == 0 else part - 3
+    if dx <= grid.highest[0] and dy <= grid.highest[1] and (dx == 0 or dy >= grid.lowest[1]):
+        x, y = row_of(a, blocks)
+        row, wraps = row_beside(x, y, dx, dy, grid)
+        if row >= 0:
+            lowest = lowest_of_own if part == 0 else grid.lowest[2]
+            state = fold_row(state, a, row, code_of(dx, dy), lowest, wraps, blocks, context)
     return state
+
+
+# --------------------------------------------------------------------------------------------- neighbours, on the CPU
+@body
+def fold_near(state, a, blocks, context):
+    """As `fold_around`, by the bitmap of blocks where block `a` is inside the grid."""
+    if len(blocks.inside) == 0 or blocks.inside[a] < 0:
+        return fold_around(state, a, blocks, context)
+    return fold_codes(state, a, codes_around(blocks.inside[a], blocks), blocks, context)
+
+
+@body
+def fold_near_behind(state, a, blocks, context):
+    """As `fold_behind`, by the bitmap of blocks where block `a` is inside the grid."""
+    if len(blocks.inside) == 0 or blocks.inside[a] < 0:
+        return fold_behind(state, a, blocks, context)
+    return fold_codes(state, a, codes_around(blocks.inside[a], blocks) & BEHIND, blocks, context)
+
+
+@body
+def fold_codes(state, a, codes, blocks, context):
+    """Fold `meet` over the blocks whose codes are bits of `codes`."""
+    while codes != 0:
+        code = np.int64(lowest_bit(codes))
+        codes &= codes - ONE
+        b = np.int64(a)
+        if code != SELF:
+            row = code // 3
+            step = row_step(row // 3 - 1, row % 3 - 1, blocks.grid) + code - 3 * row - 1
+            b = block_at(np.uint64(blocks.inside[a] + step), blocks)
+        state = meet(state, a, b, code, False, context)
+    return state
+
+
+@body
+def block_at(place, blocks):
+    """Return the block that is bit `place` of the bitmap."""
+    word = place >> np.uint64(6)
+    before = blocks.bitmap[word] & ((ONE << (place & np.uint64(63))) - ONE)
+    return np.int64(blocks.rank[word]) + np.int64(count_bits(before))
+
+
+@body
+def codes_around(place, blocks):
+    """Return a bit for the code of each of the 27 blocks around bit `place` of the bitmap that holds points."""
+    axes = len(blocks.grid.period)
+    codes = np.uint64(0)
+    for dx in range(-1 if axes > 2 else 0, 2 if axes > 2 else 1):
+        for dy in range(-1 if axes > 1 else 0, 2 if axes > 1 else 1):
+            at = np.uint64(place + row_step(dx, dy, blocks.grid) - 1)
+            word, bit = at >> np.uint64(6), at & np.uint64(63)
+            columns = blocks.bitmap[word] >> bit | blocks.bitmap[word + ONE] << ONE << (np.uint64(63) - bit)
+            codes |= (columns & np.uint64(7)) << np.uint64(code_of(dx, dy) - 1)
+    return codes
+
+
+@body
+def row_step(dx, dy, grid):
+    """Return how many bits of the bitmap lie between a block and that (dx, dy) rows away."""
+    return (dx * grid.blocks[1] + dy) * (grid.blocks[2] + 2)

@@ -5,53 +5,109 @@ from __future__ import annotations
 import numpy as np
 
 from daskclust.core.device.kernels import body, kernel
-from daskclust.core.device.operations import (
-    atomic_add,
-    count_bits,
-    lane_width,
-    like,
-    lowest,
-    lowest_bit,
-    places,
-    point_at,
-    select,
-    store,
-    times,
-)
-from daskclust.dbscan.kernels.blocks import BUNDLE, fold_around, sweep_row
-from daskclust.dbscan.kernels.links import apart, are_near
-
-DOUBT = np.int32(-1)  # a count that only float64 can tell
+from daskclust.core.device.operations import bits_of, count_bits, lane_width, load, lowest_bit
+from daskclust.dbscan.kernels.blocks import BUNDLE, ONE, SELF, fold_near
+from daskclust.dbscan.kernels.distances import are_near, point_gap2
+from daskclust.dbscan.kernels.masks import MOST, beside_block, beside_point, ones
 
 
 @body
-def add_population(state, a, b, code, wraps, context):
-    """Add the points of each of two blocks to the population of the other."""
-    blocks, population = context
-    atomic_add(population, a, points_of(b, blocks))
-    atomic_add(population, b, points_of(a, blocks))
-    return state
+def add_population(state, a, b, code, wraps, outlines):
+    """Add the number of points of block b."""
+    return state + np.int64(outlines.first[b + 1] - outlines.first[b])
+
+
+fold_population = fold_near.bind(meet=add_population)
+
+
+@kernel
+def count_neighbours(a, blocks, outlines, limits, enough, count):
+    """Count the neighbours of the points of block a, themselves included, up to `enough` of them."""
+    begin, end = outlines.first[a], outlines.first[a + 1]
+    for i in range(begin, end):
+        count[i] = 0
+    if fold_population(np.int64(0), a, blocks, outlines) < enough:
+        return
+    if end - begin >= enough:  # points of one cell are all neighbours
+        for cell in range(blocks.first_cell[a], blocks.first_cell[a + 1]):
+            if blocks.start[cell + 1] - blocks.start[cell] >= enough:
+                for i in range(blocks.start[cell], blocks.start[cell + 1]):
+                    count[i] = enough
+    context = (blocks, outlines, limits, enough, count)
+    if count_in_block(True, a, a, np.int64(SELF), blocks.grid.always_wraps, context):
+        fold_counts(True, a, blocks, context)
 
 
 @body
-def points_of(block, blocks):
-    """Return the number of points of a block."""
-    return blocks.start[blocks.first_cell[block + 1]] - blocks.start[blocks.first_cell[block]]
+def count_in_others(state, a, b, code, wraps, context):
+    """As `count_in_block`, of other blocks than `a` itself."""
+    return count_in_block(state, a, b, code, wraps, context) if state and a != b else state
 
 
-@kernel
-def start_population(block, blocks, population):
-    """Count the points of each block."""
-    population[block] = points_of(block, blocks)
+@body
+def count_in_block(state, a, b, code, wraps, context):
+    """Add the neighbours in block b to the counts of block a's points; return whether any needs more."""
+    blocks, outlines, limits, enough, count = context
+    begin, end = np.uint64(outlines.first[a]), np.uint64(outlines.first[a + 1])
+    j, last = np.uint64(outlines.first[b]), np.uint64(outlines.first[b + 1])
+    any_left = False
+    while begin < end:
+        n = min(end - begin, MOST)
+        left = short_of(begin, n, count, enough)
+        near = left
+        if a != b and left != 0 and not wraps:
+            near = beside_block(begin, n, left, b, blocks, outlines, limits)
+        while near != 0:
+            bit = near & (~near + ONE)
+            near ^= bit
+            i = begin + lowest_bit(bit)
+            if wraps:
+                total = count_exactly(i, j, last, count[i], enough, blocks, limits)
+            elif last - j == 1 and a != b:
+                total = count[i] + 1
+            else:
+                total = count_points(i, j, last, count[i], enough, blocks, limits)
+            count[i] = total
+            if total >= enough:
+                left ^= bit
+        any_left = any_left or left != 0
+        begin += n
+    return any_left
 
 
-@kernel
-def spread_population(row, blocks, population):
-    """Add the points of the blocks around each block: no point of it has more neighbours."""
-    sweep_population(0, row, blocks, (blocks, population))
+fold_counts = fold_near.bind(meet=count_in_others)
 
 
-sweep_population = sweep_row.bind(meet=add_population)
+@body
+def short_of(i, n, count, enough):
+    """Return the mask of those of `n` <= 64 points from i on that have fewer than `enough` neighbours so far."""
+    found, k = np.uint64(0), np.uint64(0)
+    while k < n:
+        found |= np.uint64(bits_of(load(count, i + k, lane_width()) < enough)) << k
+        k += np.uint64(lane_width())
+    return found & ones(n)
+
+
+@body
+def count_points(i, j, last, total, enough, blocks, limits):
+    """Add to `total` how many of points `j` to `last` - 1 are within eps of point i, as long as it is not enough."""
+    by_bundle = last - j >= BUNDLE
+    while j < last and total < enough:
+        n = min(np.uint64(BUNDLE) - j % np.uint64(BUNDLE), last - j)
+        if not by_bundle or point_gap2(i, j // np.uint64(BUNDLE), blocks) <= limits[1]:
+            total += np.int32(count_bits(beside_point(j, n, ones(n), i, blocks, limits)))
+        j += n
+    return total
+
+
+@body
+def count_exactly(i, j, last, total, enough, blocks, limits):
+    """As `count_points`, where distances may go around a period."""
+    while j < last and total < enough:
+        if are_near(i, j, True, blocks, limits):
+            total += np.int32(1)
+        j += np.uint64(1)
+    return total
 
 
 @body
@@ -67,138 +123,6 @@ def run_of(near, block, blocks):
         return begin, end, np.int64(0)
     below = (np.int64(1) << lowest_bit(behind)) - 1
     return begin, np.int64(blocks.start[here + count_bits(occupied & below)]), near & ~below
-
-
-@body
-def near_cells(cells, b, code, blocks):
-    """Return the mask of the cells of block b within reach of any of `cells` of a block."""
-    near = np.int64(0)
-    while cells != 0:
-        near |= blocks.reach[lowest_bit(cells), code]
-        cells &= cells - 1
-    return near & blocks.occupied[b]
-
-
-@body
-def count_near(state, a, b, code, wraps, context):
-    """Count the points of block b that are surely, and that are possibly, within eps of a few points of block a."""
-    blocks, limits, enough, cells, own = context
-    near = near_cells(cells, b, code, blocks)
-    while near != 0:
-        begin, end, near = run_of(near, b, blocks)
-        if wraps:
-            sure, possible = state
-            state = sure, possible + like(possible, end - begin)  # only float64 tells
-        else:
-            state = count_run(state, begin, end, own, blocks, limits, enough)
-    return state
-
-
-@body
-def count_run(state, begin, end, own, blocks, limits, enough):
-    """Count points `begin` to `end` - 1; where they are many, no bundles that are too far, nor more than enough."""
-    by_bundle = end - begin >= BUNDLE
-    while begin < end and not (by_bundle and lowest(state[0]) >= enough):
-        following = min((begin // BUNDLE + 1) * BUNDLE, end) if by_bundle else end
-        if not by_bundle or is_bundle_near(begin // BUNDLE, own, blocks, limits):
-            state = count_points(state, begin, following, own, blocks, limits)
-        begin = following
-    return state
-
-
-@body
-def is_bundle_near(bundle, own, blocks, limits):
-    """Return whether any of a few points may be within eps of the box of a bundle."""
-    axes = len(own)
-    total = like(own[0], 0)
-    for k in range(axes):
-        gap = apart(blocks.boxes[k, bundle] - own[k], own[k] - blocks.boxes[axes + k, bundle])
-        total = total + times(gap, gap)
-    return lowest(total) <= limits[1]
-
-
-@body
-def count_points(state, begin, end, own, blocks, limits):
-    """Count those of points `begin` to `end` - 1 that are surely, and that are possibly, within eps."""
-    sure, possible = state
-    one, zero = like(sure, 1), like(sure, 0)
-    for j in range(np.uint64(begin), np.uint64(end)):
-        step = own[0] - blocks.positions[0, j]
-        total = times(step, step)
-        for k in range(1, len(own)):
-            step = own[k] - blocks.positions[k, j]
-            total = total + times(step, step)
-        sure = sure + select(total <= limits[0], one, zero)
-        possible = possible + select(total <= limits[1], one, zero)
-    return sure, possible
-
-
-fold_counts = fold_around.bind(meet=count_near)
-
-
-@body
-def count_exactly(state, a, b, code, wraps, context):
-    """Count the points of block b that are within eps of point i of block a, up to `enough` of them."""
-    blocks, limits, enough, cells, i = context
-    near = near_cells(cells, b, code, blocks)
-    while near != 0 and state < enough:
-        j, end, near = run_of(near, b, blocks)
-        while j < end and state < enough:
-            if are_near(i, j, wraps, blocks, limits):
-                state += 1
-            j += 1
-    return state
-
-
-fold_exact = fold_around.bind(meet=count_exactly)
-
-
-@body
-def count_some(a, cells, i, end, blocks, limits, enough, count):
-    """Count the neighbours of points `i` to `end` - 1, which lie in `cells` of block a, up to `enough` of them."""
-    while i < end:
-        m = min(end - i, lane_width())
-        own = point_at(blocks.positions, i, m, blocks.grid.period)
-        zero = like(places(np.int64(i), own[0]), 0)
-        sure, possible = fold_counts((zero, zero), a, blocks, (blocks, limits, enough, cells, own))
-        found = select(possible >= enough, like(zero, DOUBT), sure)
-        store(count, i, m, select(sure >= enough, like(zero, enough), found))
-        for j in range(i, i + m):
-            if count[j] == DOUBT:
-                count[j] = fold_exact(np.int64(0), a, blocks, (blocks, limits, enough, cells, j))
-        i += m
-
-
-@kernel
-def count_neighbours(a, blocks, limits, enough, population, count):
-    """Count the neighbours of the points of block a, themselves included, up to `enough` of them.
-
-    Points of one cell are all neighbours. Those of cells with fewer are taken together, as many as fill a vector.
-    """
-    mask = blocks.occupied[a]
-    cell = blocks.first_cell[a]
-    begin = np.int64(blocks.start[cell])
-    if population[a] < enough:
-        for i in range(begin, blocks.start[blocks.first_cell[a + 1]]):
-            count[i] = 0
-        return
-    while mask != 0:
-        end = np.int64(blocks.start[cell + 1])
-        is_dense = end - begin >= enough
-        cells = np.int64(1) << lowest_bit(mask)  # of points `begin` to `end` - 1
-        mask, cell = mask & (mask - 1), cell + 1
-        while not is_dense and mask != 0:
-            following = np.int64(blocks.start[cell + 1])
-            if following - end >= enough or following - begin > lane_width():
-                break
-            cells |= np.int64(1) << lowest_bit(mask)
-            mask, cell, end = mask & (mask - 1), cell + 1, following
-        if is_dense:
-            for i in range(begin, end):
-                count[i] = enough
-        else:
-            count_some(a, cells, begin, end, blocks, limits, enough, count)
-        begin = end
 
 
 @body
@@ -245,7 +169,7 @@ def weigh_near(state, a, b, code, wraps, context):
     return high, low
 
 
-fold_weights = fold_around.bind(meet=weigh_near)
+fold_weights = fold_near.bind(meet=weigh_near)
 
 
 @kernel

@@ -1,8 +1,6 @@
-"""DBSCAN's steps on blocks of cells: distances, links between cells, clusters and the labels of their points.
+"""DBSCAN's steps on blocks of cells: links between cells, clusters and the labels of their points.
 
-Squared distances are taken in the precision of the points first. Two numbers bound the rounding: up to the one points
-are surely within eps of each other, beyond the other surely not, and float64 decides between them. So the answer is
-that of float64, whatever the precision, the order of the loops or the device.
+On the CPU two blocks of up to 64 points are joined point by point (see `masks`), all others cell by cell.
 """
 
 from __future__ import annotations
@@ -10,71 +8,13 @@ from __future__ import annotations
 import numpy as np
 
 from daskclust.core.device.kernels import body, kernel
-from daskclust.core.device.operations import atomic_add, atomic_min, count_bits, like, lowest_bit, select, times
+from daskclust.core.device.operations import atomic_add, atomic_min, count_bits, lane_width, lowest_bit
 from daskclust.core.device.unionfind import find, unite
-from daskclust.dbscan.kernels.blocks import BUNDLE, SELF, fold_around, sweep_row
+from daskclust.dbscan.kernels.blocks import BUNDLE, ONE, SELF, fold_near, fold_near_behind
+from daskclust.dbscan.kernels.distances import are_near, bundle_gap2, distance2, point_gap2
+from daskclust.dbscan.kernels.masks import MOST, beside_block, beside_box, beside_point, core_of, near_lanes, ones
 
 NONE = np.int32(2**31 - 1)  # no cluster
-
-
-# ------------------------------------------------------------------------------------------------------------ distances
-@body
-def distance2(i, j, positions, period):
-    """Return the squared distance of sorted points i and j in float64, around periodic axes too."""
-    total = 0.0
-    for k in range(len(period)):
-        step = abs(np.float64(positions[k, i]) - np.float64(positions[k, j]))
-        if period[k] > 0.0:
-            step = min(step, period[k] - step)
-        total = total + times(step, step)
-    return total
-
-
-@body
-def are_near(i, j, wraps, blocks, limits):
-    """Return True where points i and j are within eps; around a period float64 alone tells."""
-    surely2, possibly2, eps2 = limits
-    positions, period = blocks.positions, blocks.grid.period
-    if not wraps:
-        step = positions[0, j] - positions[0, i]
-        total = times(step, step)
-        for k in range(1, len(period)):
-            step = positions[k, j] - positions[k, i]
-            total = total + times(step, step)
-        if total > possibly2 or total <= surely2:
-            return total <= surely2
-    return distance2(i, j, positions, period) <= eps2
-
-
-@body
-def apart(below, above):
-    """Return the larger of two differences, 0 if both are negative."""
-    gap = select(below > above, below, above)
-    return select(gap > like(gap, 0), gap, like(gap, 0))
-
-
-@body
-def point_gap2(i, bundle, blocks):
-    """Return the squared distance of point i from the box of a bundle: as computed, no point there is nearer."""
-    axes = len(blocks.grid.period)
-    total = like(blocks.positions[0, i], 0)
-    for k in range(axes):
-        x = blocks.positions[k, i]
-        gap = apart(blocks.boxes[k, bundle] - x, x - blocks.boxes[axes + k, bundle])
-        total = total + times(gap, gap)
-    return total
-
-
-@body
-def bundle_gap2(one, other, blocks):
-    """Return the squared distance of the boxes of two bundles: as computed, no two of their points are nearer."""
-    axes = len(blocks.grid.period)
-    total = like(blocks.boxes[0, one], 0)
-    for k in range(axes):
-        below = blocks.boxes[k, one] - blocks.boxes[axes + k, other]
-        gap = apart(below, blocks.boxes[k, other] - blocks.boxes[axes + k, one])
-        total = total + times(gap, gap)
-    return total
 
 
 @body
@@ -120,12 +60,11 @@ def bundle_touches(begin, end, c, wraps, blocks, stop, limits):
 
 
 @body
-def link_cell(bit, a, near, b, wraps, links):
+def link_cell(bit, a, near, b, wraps, blocks, stop, limits, parent):
     """Join cell `bit` of block a and those cells of block b that `near` names and that it touches.
 
     Return how many sets became one.
     """
-    blocks, stop, limits, _, _, _, parent = links
     c = cell_at(a, bit, blocks)
     root = find(parent, c)
     joined = 0
@@ -140,51 +79,152 @@ def link_cell(bit, a, near, b, wraps, links):
 
 
 @kernel
-def link_within(a, blocks, stop, limits, held, is_whole, is_near, parent):
-    """Join the cells of block a that touch; say whether they are all joined, and whether there are any."""
-    links = (blocks, stop, limits, held, is_whole, is_near, parent)
-    here = held[a]
-    is_near[a] = here != 0
-    apart = count_bits(here)
-    while here & (here - 1) != 0:
-        bit = lowest_bit(here)
-        here &= here - 1
-        apart -= link_cell(bit, a, blocks.reach[bit, SELF] & here, a, blocks.grid.always_wraps, links)
-    is_whole[a] = apart == 1
+def link_within(a, blocks, outlines, core, limits, is_whole, parent):
+    """Join the cells of block a that touch, and say whether they are all joined."""
+    held = core.held[a]
+    begin, n = np.uint64(outlines.first[a]), np.uint64(outlines.first[a + 1] - outlines.first[a])
+    if n == 1 or held == 0:
+        is_whole[a] = True
+    elif outlines.heads[a] != 0 and not blocks.grid.always_wraps:
+        first = np.uint64(blocks.first_cell[a])
+        left = core_of(begin, n, core)
+        is_whole[a] = join_points(begin, n, left, outlines.heads[a], first, blocks, limits, parent) == 1
+    else:
+        is_whole[a] = join_cells(a, held, blocks, core.stop, limits, parent) == 1
 
 
 @body
-def link_blocks(state, a, b, code, wraps, links):
+def join_points(begin, n, left, heads, first, blocks, limits, parent):
+    """Join the cells, from number `first` on, of those core points `left` that touch; return how many sets there are.
+
+    Each set is walked from point to point, so that its root is known: no other thread has these cells yet.
+    """
+    sets = 0
+    while left != 0:
+        members = left & (~left + ONE)
+        root = first + cell_of(heads, members)
+        sets += 1
+        left ^= members
+        front = members
+        while front != 0 and left != 0:
+            found = beside_point(begin, n, left, begin + lowest_bit(front), blocks, limits)
+            front = (front & (front - ONE)) | found
+            left ^= found
+            members |= found
+        while members != 0:
+            parent[first + cell_of(heads, members & (~members + ONE))] = root
+            following = heads & ~ones(lowest_bit(members) + ONE)
+            members = members & ~ones(lowest_bit(following)) if following != 0 else np.uint64(0)  # without the cell
+    return sets
+
+
+@body
+def cell_of(heads, bit):
+    """Return which cell of its block the point with this bit is in."""
+    return count_bits(heads & (bit | (bit - ONE))) - ONE
+
+
+@body
+def join_cells(a, left, blocks, stop, limits, parent):
+    """As `join_points`, from cell to cell, of the cells `left` of block a."""
+    sets = 0
+    while left != 0:
+        root = cell_at(a, lowest_bit(left), blocks)
+        front = left & -left
+        sets += 1
+        left ^= front
+        while front != 0:
+            bit = lowest_bit(front)
+            c = cell_at(a, bit, blocks)
+            front &= front - 1
+            parent[c] = root
+            near = blocks.reach[bit, SELF] & left
+            while near != 0:
+                other = near & -near
+                near ^= other
+                if cells_touch(
+                    c, cell_at(a, lowest_bit(other), blocks), blocks.grid.always_wraps, blocks, stop, limits
+                ):
+                    left ^= other
+                    front |= other
+    return sets
+
+
+@kernel
+def link_behind(a, blocks, outlines, core, limits, is_whole, parent):
+    """Join the cells of block a and of those behind it that touch."""
+    if core.held[a] != 0:
+        fold_links(0, a, blocks, (blocks, outlines, core, limits, is_whole, parent))
+
+
+@body
+def link_blocks(state, a, b, code, wraps, context):
     """Join the cells of block a and those of block b that touch."""
-    blocks, _, _, held, is_whole, is_near, parent = links
-    here, there = held[a], held[b]
-    if here == 0 or there == 0:
-        if here != 0:  # several threads may write this: they all write the same
-            is_near[b] = True
-        if there != 0:
-            is_near[a] = True
+    blocks, outlines, core, limits, is_whole, parent = context
+    if core.held[b] == 0:
+        return state
+    first, other = outlines.first[a], outlines.first[b]
+    if outlines.first[a + 1] - first == 1 and outlines.first[b + 1] - other == 1:
+        if are_near(first, other, wraps, blocks, limits):
+            unite(parent, blocks.first_cell[a], blocks.first_cell[b])
         return state
     both = is_whole[a] and is_whole[b]
-    if both:
-        c, d = cell_at(a, lowest_bit(here), blocks), cell_at(b, lowest_bit(there), blocks)
-        if find(parent, c) == find(parent, d):
-            return state
+    if both and find(parent, some_cell(a, blocks, core)) == find(parent, some_cell(b, blocks, core)):
+        return state
+    if wraps or outlines.heads[a] == 0 or outlines.heads[b] == 0:
+        link_cells(a, b, code, wraps, both, blocks, core, limits, parent)
+    else:
+        link_points(a, b, both, blocks, outlines, core, limits, parent)
+    return state
+
+
+fold_links = fold_near_behind.bind(meet=link_blocks)
+
+
+@body
+def some_cell(a, blocks, core):
+    """Return a cell of block a that holds core points."""
+    return cell_at(a, lowest_bit(core.held[a]), blocks)
+
+
+@body
+def link_points(a, b, both, blocks, outlines, core, limits, parent):
+    """Join two blocks of up to 64 points each: of those beside the other's box, one and 16 at a time."""
+    i, j = np.uint64(outlines.first[a]), np.uint64(outlines.first[b])
+    n, m = np.uint64(outlines.first[a + 1]) - i, np.uint64(outlines.first[b + 1]) - j
+    here, there = core_of(i, n, core), core_of(j, m, core)
+    if m > 1:
+        here = beside_box(i, n, here, b, blocks, outlines, limits)
+    if n > 1 and here != 0:
+        there = beside_box(j, m, there, a, blocks, outlines, limits)
+    if here == 0 or there == 0:
+        return
+    if count_bits(here) > count_bits(there):
+        a, b, i, j, n, m, here, there = b, a, j, i, m, n, there, here
+    c, d = np.uint64(blocks.first_cell[a]), np.uint64(blocks.first_cell[b])
+    while here != 0:
+        bit = here & (~here + ONE)
+        near = beside_point(j, m, there, i + lowest_bit(here), blocks, limits)
+        here ^= bit
+        while near != 0:
+            other = near & (~near + ONE)
+            near ^= other
+            cells = c + cell_of(outlines.heads[a], bit), d + cell_of(outlines.heads[b], other)
+            unite(parent, np.int64(cells[0]), np.int64(cells[1]))
+            if both:
+                return  # one link joins all of both
+
+
+@body
+def link_cells(a, b, code, wraps, both, blocks, core, limits, parent):
+    """Join the cells of two blocks that touch."""
+    here, there = core.held[a], core.held[b]
     while here != 0:
         bit = lowest_bit(here)
         here &= here - 1
         near = blocks.reach[bit, code] & there
-        if near != 0 and link_cell(bit, a, near, b, wraps, links) > 0 and both:
-            return state  # one link joins all of both
-    return state
-
-
-@kernel
-def link_row(row, blocks, stop, limits, held, is_whole, is_near, parent):
-    """Join the cells of blocks that touch, the first of this row and the second of it or behind it."""
-    sweep_links(0, row, blocks, (blocks, stop, limits, held, is_whole, is_near, parent))
-
-
-sweep_links = sweep_row.bind(meet=link_blocks)
+        if near != 0 and link_cell(bit, a, near, b, wraps, blocks, core.stop, limits, parent) > 0 and both:
+            return
 
 
 # ------------------------------------------------------------------------------------------------------------- clusters
@@ -252,18 +292,57 @@ def number_cells(cell, start, stop, clusters, number):
 @body
 def lower_labels(state, a, b, code, wraps, context):
     """Lower the cluster number of border points of block a to those of core points of block b within eps."""
-    blocks, stop, _, held, _, _, label = context
-    there = held[b]
+    blocks, _, core, limits, is_whole, number, above, label = context
+    if core.held[b] == 0:
+        return state
+    if is_whole[b] and not wraps:
+        lower_to_block(a, b, number[some_cell(b, blocks, core)], context)
+        return state
+    passed = (blocks, core.stop, limits, core.held, number, above, label)
     mask = blocks.occupied[a]
     cell = blocks.first_cell[a]
-    while mask != 0 and there != 0:
+    while mask != 0:
         bit = lowest_bit(mask)
         mask &= mask - 1
-        if stop[cell] < blocks.start[cell + 1] and blocks.reach[bit, code] & there != 0:
-            for i in range(np.int64(stop[cell]), np.int64(blocks.start[cell + 1])):
-                label[i] = lower_label(label[i], i, blocks.reach[bit, code] & there, b, wraps, context)
+        near = blocks.reach[bit, code] & core.held[b]
+        if near != 0:
+            for i in range(np.int64(core.stop[cell]), np.int64(blocks.start[cell + 1])):
+                label[i] = lower_label(label[i], i, near, b, wraps, passed)
         cell += 1
     return state
+
+
+@body
+def lower_to_block(a, b, found, context):
+    """Lower the cluster number of border points of block a to `found`, if a core point of block b is within eps."""
+    blocks, outlines, core, limits, _, _, above, label = context
+    begin, end = np.uint64(outlines.first[a]), np.uint64(outlines.first[a + 1])
+    j, last = np.uint64(outlines.first[b]), np.uint64(outlines.first[b + 1])
+    while begin < end:
+        n = min(end - begin, MOST)
+        near = ~core_of(begin, n, core) & ones(n)
+        if a != b and near != 0:
+            near = beside_block(begin, n, near, b, blocks, outlines, limits)
+        while near != 0:
+            i = begin + lowest_bit(near)
+            near &= near - ONE
+            least = above[i] if len(above) > 0 else np.int32(-1)
+            if least < found < label[i] and is_core_near(i, j, last, blocks, core, limits):
+                label[i] = found
+        begin += n
+
+
+@body
+def is_core_near(i, j, last, blocks, core, limits):
+    """Return True where one of points `j` to `last` - 1 is a core point within eps of point i."""
+    by_bundle = last - j >= BUNDLE
+    while j < last:
+        n = min(np.uint64(BUNDLE) - j % np.uint64(BUNDLE), last - j)
+        near = not by_bundle or point_gap2(i, j // np.uint64(BUNDLE), blocks) <= limits[1]
+        if near and beside_point(j, n, core_of(j, n, core), i, blocks, limits) != 0:
+            return True
+        j += n
+    return False
 
 
 @body
@@ -299,23 +378,32 @@ def touches(i, c, wraps, blocks, stop, limits):
 @body
 def any_near(i, begin, end, wraps, blocks, limits):
     """Return True where one of points `begin` to `end` - 1 is within eps of point i."""
-    for j in range(begin, end):  # noqa: SIM110 (numba)
-        if are_near(i, j, wraps, blocks, limits):
-            return True
+    j = begin
+    while j < end:
+        if wraps:
+            if distance2(i, j, blocks.positions, blocks.grid.period) <= limits[2]:
+                return True
+            j += 1
+        else:
+            if near_lanes(i, j, ones(np.uint64(min(end - j, lane_width()))), blocks, limits) != 0:
+                return True
+            j += lane_width()
     return False
 
 
-fold_labels = fold_around.bind(meet=lower_labels)
+fold_labels = fold_near.bind(meet=lower_labels)
 
 
 @kernel
-def label_border(block, blocks, stop, limits, held, is_near, number, above, label):
+def label_border(a, blocks, outlines, core, limits, is_whole, number, above, label):
     """Write the smallest cluster number of core points near each sorted border point of a block, above ``above[i]``."""
-    for cell in range(blocks.first_cell[block], blocks.first_cell[block + 1]):
-        for i in range(stop[cell], blocks.start[cell + 1]):
+    has_border = False
+    for cell in range(blocks.first_cell[a], blocks.first_cell[a + 1]):
+        for i in range(core.stop[cell], blocks.start[cell + 1]):
             label[i] = NONE
-    if is_near[block]:
-        fold_labels(0, block, blocks, (blocks, stop, limits, held, number, above, label))
+            has_border = True
+    if has_border:
+        fold_labels(0, a, blocks, (blocks, outlines, core, limits, is_whole, number, above, label))
 
 
 @kernel

@@ -16,19 +16,11 @@ from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.operations import atomic_add, lowest_bit
 from daskclust.core.device.unionfind import find, unite
 from daskclust.core.space.grid import lower_bound
-from daskclust.dbscan.kernels.blocks import (
-    CELL_BITS,
-    SELF,
-    code_of,
-    fold_around,
-    fold_row,
-    row_beside,
-    row_of,
-)
-from daskclust.dbscan.kernels.core_points import add_weight, count_some, fold_weights, gather_in_cell
-from daskclust.dbscan.kernels.links import NONE, are_near, cell_at, cluster_of, lower_label, touches, write_label
+from daskclust.dbscan.kernels.blocks import BUNDLE, CELL_BITS, SELF, fold_around, fold_part
+from daskclust.dbscan.kernels.core_points import add_weight, gather_in_cell, run_of, weigh_near
+from daskclust.dbscan.kernels.distances import are_near, point_gap2
+from daskclust.dbscan.kernels.links import NONE, cell_at, cluster_of, lower_label, touches, write_label
 
-PARTS = 5  # rows of blocks that a cell looks into: its own and four behind it
 WARP_BITS = 5  # 32 threads
 _TESTS = 256  # distances that a thread takes for a pair of cells; where they do not tell, the pair goes to the list
 _SLICE_BITS = 10  # 1024 points of the larger cell a warp
@@ -54,15 +46,36 @@ def cell_of_point(i, start):
     return lower_bound(start, len(start), np.int64(i) + 1) - 1
 
 
+@body
+def count_near(total, a, b, code, wraps, context):
+    """Add to `total` how many points of block b are within eps of point i, as long as it is not enough."""
+    blocks, limits, enough, bit, i = context
+    near = blocks.reach[bit, code] & blocks.occupied[b]
+    while near != 0 and total < enough:
+        j, end, near = run_of(near, b, blocks)
+        by_bundle = not wraps and end - j >= BUNDLE
+        while j < end and total < enough:
+            following = min((j // BUNDLE + 1) * BUNDLE, end) if by_bundle else end
+            if not by_bundle or point_gap2(i, j // BUNDLE, blocks) <= limits[1]:
+                while j < following and total < enough:
+                    total += 1 if are_near(i, j, wraps, blocks, limits) else 0
+                    j += 1
+            j = following
+    return total
+
+
+fold_counts, fold_weights = fold_around.bind(meet=count_near), fold_around.bind(meet=weigh_near)
+
+
 @kernel
 def count_of_point(i, blocks, limits, enough, count):
     """As `core_points.count_neighbours`, by point."""
     cell = cell_of_point(i, blocks.start)
-    if blocks.start[cell + 1] - blocks.start[cell] >= enough:
-        count[i] = enough
-    else:
+    total = np.int64(blocks.start[cell + 1] - blocks.start[cell])  # points of one cell are all neighbours
+    if total < enough:
         block, bit = place_of(cell, blocks)
-        count_some(block, np.int64(1) << bit, np.int64(i), np.int64(i) + 1, blocks, limits, enough, count)
+        total = fold_counts(np.int64(0), block, blocks, (blocks, limits, enough, bit, np.int64(i)))
+    count[i] = min(total, np.int64(enough))
 
 
 @kernel
@@ -102,16 +115,9 @@ def link_part(i, cells, blocks, stop, limits, held, parent, pairs):
         part += 1
     if stop[cell] == blocks.start[cell]:
         return
-    grid = blocks.grid
     block, bit = place_of(cell, blocks)
     context = (blocks, stop, limits, held, parent, pairs, cell, bit)
-    dx = 1 if part > 1 else 0
-    dy = part if dx == 0 else part - 3
-    if dx <= grid.highest[0] and dy <= grid.highest[1] and (dx == 0 or dy >= grid.lowest[1]):
-        x, y = row_of(block, blocks)
-        row, wraps = row_beside(x, y, dx, dy, grid)
-        if row >= 0:  # in its own row from the block itself on
-            link_along(0, block, row, code_of(dx, dy), 0 if part == 0 else grid.lowest[2], wraps, blocks, context)
+    link_along(0, block, part, 0, blocks, context)
 
 
 @body
@@ -123,7 +129,7 @@ def meet_cell(state, a, b, code, wraps, context):
     return state
 
 
-link_along = fold_row.bind(meet=meet_cell)
+link_along = fold_part.bind(meet=meet_cell)
 
 
 @body
