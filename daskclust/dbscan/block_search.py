@@ -13,7 +13,7 @@ from daskclust.core.space.grid import PAD
 from daskclust.dbscan.kernels import core_points, links, on_cuda
 from daskclust.dbscan.kernels.blocking import sort_into_blocks, write_boxes
 from daskclust.dbscan.kernels.blocks import PARTS, make_grid
-from daskclust.dbscan.kernels.masks import CorePoints, Outlines, outline_block
+from daskclust.dbscan.kernels.masks import CorePoints
 
 _POINTS_A_PAIR = 16  # for each place on CUDA's list of pairs of cells
 
@@ -34,11 +34,6 @@ class BlockSearch:
         self.stop, self._occupied, self.in_order = self.start[1:], self.blocks.occupied, True
         self._count, self._least = device.empty(0, np.int32), np.int32(0)
         self._is_whole = device.empty(0, np.bool_)
-        if device is HOST:
-            box = device.empty((self._n_blocks, 2 * len(period)), X.dtype)
-            heads = device.empty(self._n_blocks, np.uint64)
-            self._outlines = Outlines(device.empty(self._n_blocks + 1, np.int32), heads, box)
-            device.run(outline_block, self._n_blocks, self.blocks, self._outlines)
 
     @property
     def _n_blocks(self) -> int:
@@ -59,7 +54,7 @@ class BlockSearch:
         count = device.empty(self._n + PAD, np.int32)
         least = np.int32(enough if weight is None else 1)
         if weight is None and device is HOST:
-            args = blocks, self._outlines, self.limits, least, count
+            args = blocks, self.limits, least, count
             device.run(core_points.count_neighbours, self._n_blocks, *args, grain=512)
         elif weight is None:
             device.run(on_cuda.count_of_point, self._n, blocks, self.limits, least, count)
@@ -97,7 +92,7 @@ class BlockSearch:
         device.run(start, cells, parent)
         if device is HOST:
             self._is_whole = device.empty(self._n_blocks, np.bool_)
-            args = blocks, self._outlines, self._core(), self.limits, self._is_whole, parent
+            args = blocks, self._core(), self.limits, self._is_whole, parent
             device.run(links.link_within, self._n_blocks, *args, grain=1024)
             device.run(links.link_behind, self._n_blocks, *args, grain=1024)
             return parent
@@ -116,7 +111,7 @@ class BlockSearch:
         """
         device, blocks = self._device, self.blocks
         if device is HOST:
-            args = blocks, self._outlines, self._core(), self.limits, self._is_whole, number, above, label
+            args = blocks, self._core(), self.limits, self._is_whole, number, above, label
             device.run(links.label_border, self._n_blocks, *args, grain=512)
         else:
             args = blocks, self.stop, self.limits, self._occupied, number, above, label

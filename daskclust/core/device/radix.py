@@ -67,19 +67,29 @@ def sort_packed(numbers: Any, low: int, high: int) -> None:
 
     Numbers of equal bits stay in their order, so that those whose lower bits are their place are sorted altogether.
     """
-    n, threads = len(numbers), thread_count()
+    n = len(numbers)
     if n < _FEW:
         numbers.sort()
         return
     shift = max(low, high - (n // BUCKET).bit_length())
-    pieces = 4 * threads if threads > 1 and n > 8 * BUCKET else 1
+    begins, spare = bucket_begins(numbers, shift, high), np.empty_like(numbers)
+    _to_buckets.run(len(begins), numbers, shift, begins, spare, grain=1)
+    counters = np.empty((len(begins), 1 << DIGIT), np.int32)
+    _sort_buckets.run(len(begins), begins[-1], low, shift - low, numbers, spare, counters, grain=1)
+
+
+def bucket_begins(numbers: Any, shift: int, high: int) -> Any:
+    """Return where the numbers of each piece of `numbers` (n,) begin in each bucket, one of the bits from `shift` up.
+
+    The result is int64 (pieces, buckets); as numbers are put there it moves on, so that at last its last row is where
+    the buckets end.
+    """
+    threads = thread_count()
+    pieces = 4 * threads if threads > 1 and len(numbers) > 8 * BUCKET else 1
     counts = np.zeros((pieces, 1 << (high - shift)), np.int64)
     _count.run(pieces, numbers, shift, counts, grain=1)
     ends = counts.T.cumsum().reshape(counts.T.shape)  # of each piece in each bucket: earlier numbers come first
-    begins, spare = (ends - counts.T).T.copy(), np.empty_like(numbers)
-    _to_buckets.run(pieces, numbers, shift, begins, spare, grain=1)
-    counters = np.empty((pieces, 1 << DIGIT), np.int32)
-    _sort_buckets.run(pieces, ends[:, -1].copy(), low, shift - low, numbers, spare, counters, grain=1)
+    return (ends - counts.T).T.copy()
 
 
 @kernel

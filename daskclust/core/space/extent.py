@@ -44,7 +44,7 @@ def survey(device: Host | Cuda, X: Any) -> tuple[np.ndarray, np.ndarray, int]:
     if n == 0:
         return np.zeros(d), np.zeros(d), 0
     if device is HOST:
-        pieces = min(n, 8 * thread_count())
+        pieces = min(n, max(8 * thread_count(), n >> 12))  # a piece stays in the cache from axis to axis
         low, high = np.full((pieces, d), np.inf), np.full((pieces, d), -np.inf)
         bad = np.full(pieces, n)
         _survey_piece.run(pieces, X, low, high, bad, grain=1)

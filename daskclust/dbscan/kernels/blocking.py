@@ -23,6 +23,7 @@ from daskclust.dbscan.kernels.blocks import (
     row_of,
     with_blocks,
 )
+from daskclust.dbscan.kernels.bucket_sort import sort_points
 from daskclust.dbscan.kernels.distances import span_of
 
 _MOST_KEYS = 2**62
@@ -51,9 +52,13 @@ def sort_into_blocks(device: Host | Cuda, X: Any, grid: BlockGrid, eps: float) -
     rows = len(row_key) or grid.blocks[0] * grid.blocks[1]
     bits = place_bits(n, rows * per_row)
     keys, order = device.empty(n, np.int64), device.empty(n + PAD, np.int32)
+    positions = device.empty((d, n + PAD), X.dtype)
     device.run(write_keys, n, X, grid, gaps, rank, bits, keys)
     del rank
-    if bits > 0:
+    is_moved = bits > 0 and device is HOST
+    if is_moved:
+        sort_points(X, grid.period, keys, bits, rows * per_row, order, positions)
+    elif bits > 0:
         device.sort(keys, bits, bits + (rows * per_row - 1).bit_length())
     else:
         keys = sorted_apart(device, keys, rows * per_row, order)
@@ -61,7 +66,7 @@ def sort_into_blocks(device: Host | Cuda, X: Any, grid: BlockGrid, eps: float) -
 
     pieces = -(-n // (8192 if device is HOST else 16))
     heads, up_to = device.empty((3, pieces), np.int32), device.empty(3 * pieces, np.int32)
-    device.run(count_heads, pieces, keys, bits, per_row, order, heads, grain=1)
+    device.run(count_heads, pieces, keys, bits, per_row, is_table, order[: 0 if is_moved else n], heads, grain=1)
     device.running_sum(heads.reshape(-1), up_to)
     if device is HOST or not is_table:
         n_cells, n_blocks, n_rows = np.diff(device.to_host(up_to[pieces - 1 :: pieces]), prepend=np.int32(0)).tolist()
@@ -75,13 +80,16 @@ def sort_into_blocks(device: Host | Cuda, X: Any, grid: BlockGrid, eps: float) -
     blocks = Blocks(
         grid,
         device.from_host(reach_table(grid, eps)),
-        device.empty((d, n + PAD), X.dtype),
+        positions,
         device.empty((2 * d, -(-n // BUNDLE)), X.dtype),
         order,
         device.empty(n_cells + 1, np.int32),
         device.empty(0 if device is HOST else n_cells, np.int64),
         device.empty(n_blocks + 1, np.int32),
         device.empty(n_blocks, np.int64),
+        device.empty(n_blocks + 1 if device is HOST else 0, np.int32),
+        device.empty(n_blocks if device is HOST else 0, np.uint64),
+        device.empty((n_blocks if device is HOST else 0, 2 * d), X.dtype),
         device.empty(n_blocks, np.int32),
         device.empty(n_blocks, np.int32 if grid.blocks[2] < _MOST_SHORT else np.int64),
         device.empty((rows if is_table else n_rows) + 1, np.int32),
@@ -93,15 +101,13 @@ def sort_into_blocks(device: Host | Cuda, X: Any, grid: BlockGrid, eps: float) -
         device.empty(2, np.int32),
     )
     device.run(write_heads, pieces, keys, bits, per_row, heads, up_to, is_table, blocks, grain=1)
+    device.run(write_positions, 0 if is_moved else n + PAD, X, blocks)
     if device is HOST:
-        device.run(write_row_firsts, n_blocks, blocks)
-        device.run(write_occupied, n_blocks, keys, bits, blocks)
-        device.run(write_bitmap, n_blocks if has_bitmap else 0, blocks)
+        device.run(describe_block, n_blocks, keys, bits, blocks)
         device.run(write_row_filter, int(has_filter), blocks)
     else:
         device.run(find_row_firsts, len(blocks.row_first), blocks)
         device.run(write_cells, n_cells, n, keys, bits, blocks)
-    device.run(write_positions, n + PAD, X, blocks)
     device.run(write_boxes, blocks.boxes.shape[1], n, blocks, grain=1024)
     return blocks
 
@@ -228,10 +234,10 @@ def unpack(i, packed, bits, base, keys, order):
 
 # ------------------------------------------------------------------------------------------------- cells, blocks, rows
 @kernel
-def count_heads(piece, keys, bits, per_row, order, heads):
-    """Count the points of a piece that are the first of their cell, of their block and of their row.
+def count_heads(piece, keys, bits, per_row, is_table, order, heads):
+    """Count the points of a piece that are the first of their cell, of their block and, unless `is_table`, of their row.
 
-    Where the lowest `bits` bits of keys are the points' numbers, write these to `order`.
+    Where the lowest `bits` bits of keys are the points' numbers, write these to `order`, unless it is empty.
     """
     n, pieces = len(keys), heads.shape[1]
     begin, end = n * piece // pieces, n * (piece + 1) // pieces
@@ -239,16 +245,24 @@ def count_heads(piece, keys, bits, per_row, order, heads):
     before = keys[begin - 1] >> bits if begin > 0 else np.int64(-1)
     for i in range(begin, end):
         key = keys[i] >> bits
-        if bits > 0:
-            order[i] = keys[i] & ((np.int64(1) << bits) - 1)
-        if key != before:
-            cells += 1
-            if key >> CELL_BITS != before >> CELL_BITS:
-                blocks += 1
-                if before < 0 or key // per_row != before // per_row:
-                    rows += 1
+        cells += key != before
+        blocks += key >> CELL_BITS != before >> CELL_BITS
         before = key
+    if bits > 0 and len(order) > 0:
+        for i in range(begin, end):
+            order[i] = keys[i] & ((np.int64(1) << bits) - 1)
+    row_end = end_of_row(keys[begin - 1] >> bits, per_row) if begin > 0 else np.int64(0)
+    for i in range(begin, end if not is_table else begin):
+        if keys[i] >> bits >= row_end:
+            row_end = end_of_row(keys[i] >> bits, per_row)
+            rows += 1
     heads[0, piece], heads[1, piece], heads[2, piece] = cells, blocks, rows
+
+
+@body
+def end_of_row(key, per_row):
+    """Return the first cell behind the row that a cell is in."""
+    return (key // per_row + 1) * per_row
 
 
 @kernel
@@ -263,18 +277,18 @@ def write_heads(piece, keys, bits, per_row, heads, up_to, is_table, blocks):
     block = np.int32(up_to[pieces + piece] - heads[1, piece] - up_to[pieces - 1])
     row = np.int32(up_to[2 * pieces + piece] - heads[2, piece] - up_to[2 * pieces - 1])
     before = keys[begin - 1] >> bits if begin > 0 else np.int64(-1)
+    row_end = end_of_row(before, per_row) if begin > 0 else np.int64(0)
+    line = before // per_row if begin > 0 else np.int64(0)
     for i in range(begin, end):
         key = keys[i] >> bits
         if key != before:
             if key >> CELL_BITS != before >> CELL_BITS:
-                line = key // per_row
-                if is_table:
-                    blocks.row[block] = line
-                else:
-                    if before < 0 or line != before // per_row:
+                if key >= row_end:
+                    line, row_end = key // per_row, end_of_row(key, per_row)
+                    if not is_table:
                         blocks.row_key[row] = line
                         row += 1
-                    blocks.row[block] = row - 1
+                blocks.row[block] = line if is_table else row - 1
                 blocks.column[block] = (key - line * per_row) >> CELL_BITS
                 blocks.first_cell[block] = cell
                 block += 1
@@ -290,6 +304,27 @@ def write_heads(piece, keys, bits, per_row, heads, up_to, is_table, blocks):
 
 
 @kernel
+def describe_block(block, keys, bits, blocks):
+    """Write all that is known of a block on the CPU, beside where it is and where its cells begin."""
+    write_row_firsts(block, blocks)
+    write_occupied(block, keys, bits, blocks)
+    if len(blocks.bitmap) > 0:
+        write_bitmap(block, blocks)
+    first, last = blocks.first_cell[block], blocks.first_cell[block + 1]
+    begin, end = blocks.start[first], blocks.start[last]
+    blocks.first[block], blocks.first[block + 1] = begin, end
+    heads = np.uint64(0)
+    if end - begin <= 64:
+        for cell in range(first, last):
+            heads |= ONE << np.uint64(blocks.start[cell] - begin)
+    blocks.heads[block] = heads
+    if end - begin > 1:
+        axes = len(blocks.grid.period)
+        for k in range(axes):
+            blocks.box[block, k], blocks.box[block, axes + k] = span_of(begin, end, k, blocks)
+
+
+@body
 def write_row_firsts(block, blocks):
     """Write where those rows begin that end at this block's row and begin behind that of the block before."""
     row, row_first = blocks.row, blocks.row_first
@@ -300,7 +335,7 @@ def write_row_firsts(block, blocks):
             row_first[r] = len(row)
 
 
-@kernel
+@body
 def write_occupied(block, keys, bits, blocks):
     """Write the mask of the cells of a block that hold points."""
     mask = np.int64(0)
@@ -315,7 +350,7 @@ def bit_of(block, blocks):
     return np.int64(blocks.row[block]) * (blocks.grid.blocks[2] + 2) + blocks.column[block] + 1
 
 
-@kernel
+@body
 def write_bitmap(block, blocks):
     """Write which bit a block is; if it is the first of a word, write the word and the number of blocks before."""
     bit = bit_of(block, blocks)

@@ -51,6 +51,9 @@ class Blocks(NamedTuple):
     place: Any  # (cells,) int64: CELL_BITS times shifted, the block of each cell, and its bit there; empty on the CPU
     first_cell: Any  # (blocks + 1,) int32: where each block's cells begin
     occupied: Any  # (blocks,) int64: a bit for each cell that holds points
+    first: Any  # (blocks + 1,) int32: where each block's points begin; this and the next two are empty on CUDA
+    heads: Any  # (blocks,) uint64: a bit for each of its points that is the first of a cell; 0 for more than 64 points
+    box: Any  # (blocks, 2 d): the lowest, then the highest coordinates of its points; only where there are several
     row: Any  # (blocks,) int32: the row of each block
     column: Any  # (blocks,) int32, or int64 where that is too short: its place in the row
     row_first: Any  # (rows + 1,) int32: where each row's blocks begin

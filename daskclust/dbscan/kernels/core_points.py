@@ -12,28 +12,28 @@ from daskclust.dbscan.kernels.masks import MOST, beside_block, beside_point, one
 
 
 @body
-def add_population(state, a, b, code, wraps, outlines):
+def add_population(state, a, b, code, wraps, blocks):
     """Add the number of points of block b."""
-    return state + np.int64(outlines.first[b + 1] - outlines.first[b])
+    return state + np.int64(blocks.first[b + 1] - blocks.first[b])
 
 
 fold_population = fold_near.bind(meet=add_population)
 
 
 @kernel
-def count_neighbours(a, blocks, outlines, limits, enough, count):
+def count_neighbours(a, blocks, limits, enough, count):
     """Count the neighbours of the points of block a, themselves included, up to `enough` of them."""
-    begin, end = outlines.first[a], outlines.first[a + 1]
+    begin, end = blocks.first[a], blocks.first[a + 1]
     for i in range(begin, end):
         count[i] = 0
-    if fold_population(np.int64(0), a, blocks, outlines) < enough:
+    if fold_population(np.int64(0), a, blocks, blocks) < enough:
         return
     if end - begin >= enough:  # points of one cell are all neighbours
         for cell in range(blocks.first_cell[a], blocks.first_cell[a + 1]):
             if blocks.start[cell + 1] - blocks.start[cell] >= enough:
                 for i in range(blocks.start[cell], blocks.start[cell + 1]):
                     count[i] = enough
-    context = (blocks, outlines, limits, enough, count)
+    context = (blocks, limits, enough, count)
     if count_in_block(True, a, a, np.int64(SELF), blocks.grid.always_wraps, context):
         fold_counts(True, a, blocks, context)
 
@@ -47,16 +47,16 @@ def count_in_others(state, a, b, code, wraps, context):
 @body
 def count_in_block(state, a, b, code, wraps, context):
     """Add the neighbours in block b to the counts of block a's points; return whether any needs more."""
-    blocks, outlines, limits, enough, count = context
-    begin, end = np.uint64(outlines.first[a]), np.uint64(outlines.first[a + 1])
-    j, last = np.uint64(outlines.first[b]), np.uint64(outlines.first[b + 1])
+    blocks, limits, enough, count = context
+    begin, end = np.uint64(blocks.first[a]), np.uint64(blocks.first[a + 1])
+    j, last = np.uint64(blocks.first[b]), np.uint64(blocks.first[b + 1])
     any_left = False
     while begin < end:
         n = min(end - begin, MOST)
         left = short_of(begin, n, count, enough)
         near = left
         if a != b and left != 0 and not wraps:
-            near = beside_block(begin, n, left, b, blocks, outlines, limits)
+            near = beside_block(begin, n, left, b, blocks, limits)
         while near != 0:
             bit = near & (~near + ONE)
             near ^= bit

@@ -79,16 +79,16 @@ def link_cell(bit, a, near, b, wraps, blocks, stop, limits, parent):
 
 
 @kernel
-def link_within(a, blocks, outlines, core, limits, is_whole, parent):
+def link_within(a, blocks, core, limits, is_whole, parent):
     """Join the cells of block a that touch, and say whether they are all joined."""
     held = core.held[a]
-    begin, n = np.uint64(outlines.first[a]), np.uint64(outlines.first[a + 1] - outlines.first[a])
+    begin, n = np.uint64(blocks.first[a]), np.uint64(blocks.first[a + 1] - blocks.first[a])
     if n == 1 or held == 0:
         is_whole[a] = True
-    elif outlines.heads[a] != 0 and not blocks.grid.always_wraps:
+    elif blocks.heads[a] != 0 and not blocks.grid.always_wraps:
         first = np.uint64(blocks.first_cell[a])
         left = core_of(begin, n, core)
-        is_whole[a] = join_points(begin, n, left, outlines.heads[a], first, blocks, limits, parent) == 1
+        is_whole[a] = join_points(begin, n, left, blocks.heads[a], first, blocks, limits, parent) == 1
     else:
         is_whole[a] = join_cells(a, held, blocks, core.stop, limits, parent) == 1
 
@@ -151,30 +151,30 @@ def join_cells(a, left, blocks, stop, limits, parent):
 
 
 @kernel
-def link_behind(a, blocks, outlines, core, limits, is_whole, parent):
+def link_behind(a, blocks, core, limits, is_whole, parent):
     """Join the cells of block a and of those behind it that touch."""
     if core.held[a] != 0:
-        fold_links(0, a, blocks, (blocks, outlines, core, limits, is_whole, parent))
+        fold_links(0, a, blocks, (blocks, core, limits, is_whole, parent))
 
 
 @body
 def link_blocks(state, a, b, code, wraps, context):
     """Join the cells of block a and those of block b that touch."""
-    blocks, outlines, core, limits, is_whole, parent = context
+    blocks, core, limits, is_whole, parent = context
     if core.held[b] == 0:
         return state
-    first, other = outlines.first[a], outlines.first[b]
-    if outlines.first[a + 1] - first == 1 and outlines.first[b + 1] - other == 1:
+    first, other = blocks.first[a], blocks.first[b]
+    if blocks.first[a + 1] - first == 1 and blocks.first[b + 1] - other == 1:
         if are_near(first, other, wraps, blocks, limits):
             unite(parent, blocks.first_cell[a], blocks.first_cell[b])
         return state
     both = is_whole[a] and is_whole[b]
     if both and find(parent, some_cell(a, blocks, core)) == find(parent, some_cell(b, blocks, core)):
         return state
-    if wraps or outlines.heads[a] == 0 or outlines.heads[b] == 0:
+    if wraps or blocks.heads[a] == 0 or blocks.heads[b] == 0:
         link_cells(a, b, code, wraps, both, blocks, core, limits, parent)
     else:
-        link_points(a, b, both, blocks, outlines, core, limits, parent)
+        link_points(a, b, both, blocks, core, limits, parent)
     return state
 
 
@@ -188,15 +188,15 @@ def some_cell(a, blocks, core):
 
 
 @body
-def link_points(a, b, both, blocks, outlines, core, limits, parent):
+def link_points(a, b, both, blocks, core, limits, parent):
     """Join two blocks of up to 64 points each: of those beside the other's box, one and 16 at a time."""
-    i, j = np.uint64(outlines.first[a]), np.uint64(outlines.first[b])
-    n, m = np.uint64(outlines.first[a + 1]) - i, np.uint64(outlines.first[b + 1]) - j
+    i, j = np.uint64(blocks.first[a]), np.uint64(blocks.first[b])
+    n, m = np.uint64(blocks.first[a + 1]) - i, np.uint64(blocks.first[b + 1]) - j
     here, there = core_of(i, n, core), core_of(j, m, core)
     if m > 1:
-        here = beside_box(i, n, here, b, blocks, outlines, limits)
+        here = beside_box(i, n, here, b, blocks, limits)
     if n > 1 and here != 0:
-        there = beside_box(j, m, there, a, blocks, outlines, limits)
+        there = beside_box(j, m, there, a, blocks, limits)
     if here == 0 or there == 0:
         return
     if count_bits(here) > count_bits(there):
@@ -209,7 +209,7 @@ def link_points(a, b, both, blocks, outlines, core, limits, parent):
         while near != 0:
             other = near & (~near + ONE)
             near ^= other
-            cells = c + cell_of(outlines.heads[a], bit), d + cell_of(outlines.heads[b], other)
+            cells = c + cell_of(blocks.heads[a], bit), d + cell_of(blocks.heads[b], other)
             unite(parent, np.int64(cells[0]), np.int64(cells[1]))
             if both:
                 return  # one link joins all of both
@@ -292,7 +292,7 @@ def number_cells(cell, start, stop, clusters, number):
 @body
 def lower_labels(state, a, b, code, wraps, context):
     """Lower the cluster number of border points of block a to those of core points of block b within eps."""
-    blocks, _, core, limits, is_whole, number, above, label = context
+    blocks, core, limits, is_whole, number, above, label = context
     if core.held[b] == 0:
         return state
     if is_whole[b] and not wraps:
@@ -315,14 +315,14 @@ def lower_labels(state, a, b, code, wraps, context):
 @body
 def lower_to_block(a, b, found, context):
     """Lower the cluster number of border points of block a to `found`, if a core point of block b is within eps."""
-    blocks, outlines, core, limits, _, _, above, label = context
-    begin, end = np.uint64(outlines.first[a]), np.uint64(outlines.first[a + 1])
-    j, last = np.uint64(outlines.first[b]), np.uint64(outlines.first[b + 1])
+    blocks, core, limits, _, _, above, label = context
+    begin, end = np.uint64(blocks.first[a]), np.uint64(blocks.first[a + 1])
+    j, last = np.uint64(blocks.first[b]), np.uint64(blocks.first[b + 1])
     while begin < end:
         n = min(end - begin, MOST)
         near = ~core_of(begin, n, core) & ones(n)
         if a != b and near != 0:
-            near = beside_block(begin, n, near, b, blocks, outlines, limits)
+            near = beside_block(begin, n, near, b, blocks, limits)
         while near != 0:
             i = begin + lowest_bit(near)
             near &= near - ONE
@@ -395,7 +395,7 @@ fold_labels = fold_near.bind(meet=lower_labels)
 
 
 @kernel
-def label_border(a, blocks, outlines, core, limits, is_whole, number, above, label):
+def label_border(a, blocks, core, limits, is_whole, number, above, label):
     """Write the smallest cluster number of core points near each sorted border point of a block, above ``above[i]``."""
     has_border = False
     for cell in range(blocks.first_cell[a], blocks.first_cell[a + 1]):
@@ -403,7 +403,7 @@ def label_border(a, blocks, outlines, core, limits, is_whole, number, above, lab
             label[i] = NONE
             has_border = True
     if has_border:
-        fold_labels(0, a, blocks, (blocks, outlines, core, limits, is_whole, number, above, label))
+        fold_labels(0, a, blocks, (blocks, core, limits, is_whole, number, above, label))
 
 
 @kernel

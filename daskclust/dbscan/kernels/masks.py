@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskclust.core.device.kernels import body, kernel
+from daskclust.core.device.kernels import body
 from daskclust.core.device.operations import (
     bits_of,
     lane_width,
@@ -20,17 +20,9 @@ from daskclust.core.device.operations import (
     times,
 )
 from daskclust.dbscan.kernels.blocks import ONE
-from daskclust.dbscan.kernels.distances import apart, distance2, span_of
+from daskclust.dbscan.kernels.distances import apart, distance2
 
 MOST = np.uint64(64)  # points of a block that a mask holds
-
-
-class Outlines(NamedTuple):
-    """Where the points of each block are, in memory and in space."""
-
-    first: Any  # (blocks + 1,) int32: where each block's points begin
-    heads: Any  # (blocks,) uint64: a bit for each point that is the first of its cell; 0 for more than 64 points
-    box: Any  # (blocks, 2 d): the lowest, then the highest coordinates; of blocks of several points only
 
 
 class CorePoints(NamedTuple):
@@ -40,25 +32,6 @@ class CorePoints(NamedTuple):
     least: Any  # int32
     stop: Any  # (cells,) int32: they stand at the front of each cell, up to here
     held: Any  # (blocks,) int64: a bit for each cell that has any
-
-
-@kernel
-def outline_block(a, blocks, outlines):
-    """Write where the points of block `a` are."""
-    first, last = blocks.first_cell[a], blocks.first_cell[a + 1]
-    begin, end = blocks.start[first], blocks.start[last]
-    outlines.first[a], outlines.first[a + 1] = begin, end
-    heads = ONE
-    if end - begin > MOST:
-        heads = np.uint64(0)
-    else:
-        for cell in range(first + 1, last):
-            heads |= ONE << np.uint64(blocks.start[cell] - begin)
-    outlines.heads[a] = heads
-    if end - begin > 1:
-        axes = len(blocks.grid.period)
-        for k in range(axes):
-            outlines.box[a, k], outlines.box[a, axes + k] = span_of(begin, end, k, blocks)
 
 
 # ---------------------------------------------------------------------------------------------------------------- masks
@@ -114,7 +87,7 @@ def near_surely(i, j, near, doubt, blocks, limits):
 
 
 @body
-def beside_box(i, n, among, b, blocks, outlines, limits):
+def beside_box(i, n, among, b, blocks, limits):
     """Return which of `n` <= 64 points from i on, of the mask `among`, may be within eps of the box of block b."""
     near, k = np.uint64(0), np.uint64(0)
     while k < n:
@@ -122,7 +95,7 @@ def beside_box(i, n, among, b, blocks, outlines, limits):
             own = point_at(blocks.positions, i + k, lane_width(), blocks.grid.period)
             total = like(own[0], 0)
             for axis in range(len(own)):
-                gap = apart(outlines.box[b, axis] - own[axis], own[axis] - outlines.box[b, len(own) + axis])
+                gap = apart(blocks.box[b, axis] - own[axis], own[axis] - blocks.box[b, len(own) + axis])
                 total = total + times(gap, gap)
             near |= np.uint64(bits_of(total <= limits[1])) << k
         k += np.uint64(lane_width())
@@ -141,9 +114,9 @@ def beside_point(i, n, among, j, blocks, limits):
 
 
 @body
-def beside_block(i, n, among, b, blocks, outlines, limits):
+def beside_block(i, n, among, b, blocks, limits):
     """Return which of `n` <= 64 points from i on, of the mask `among`, may be within eps of a point of block b."""
-    j = np.uint64(outlines.first[b])
-    if outlines.first[b + 1] - outlines.first[b] == 1:
+    j = np.uint64(blocks.first[b])
+    if blocks.first[b + 1] - blocks.first[b] == 1:
         return beside_point(i, n, among, j, blocks, limits)
-    return beside_box(i, n, among, b, blocks, outlines, limits)
+    return beside_box(i, n, among, b, blocks, limits)
