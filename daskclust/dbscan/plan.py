@@ -191,11 +191,12 @@ class DbscanPlan(Plan):
             search.label_border(number, device.empty(0, np.int32), label)
             del number
         labels, is_core = device.empty(n, np.int64), device.empty(n, np.bool_)
-        args = search.start, search.order, search.stop, clusters, label, labels, is_core
+        args, found = (search.start, search.order, search.stop, clusters, label), device.empty(n, np.int32)
         if device is HOST:
-            device.run(links.write_labels, cells, *args, grain=2048)
+            device.run(links.write_found, cells, *args, found, grain=2048)
         else:
-            device.run(on_cuda.label_point, n, *args)
+            device.run(on_cuda.find_label, n, *args, found)
+        device.run(links.write_labels, n, found, labels, is_core)
         n_clusters = int(device.to_host(up_to[n - 1 :])[0])
         return {"labels": labels, "is_core": is_core, "n_clusters": n_clusters}
 

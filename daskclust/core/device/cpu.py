@@ -55,11 +55,11 @@ def _as_lanes(context, builder, value, given, wanted):
     return _spread(builder, context.cast(builder, value, given, wanted.dtype))
 
 
-def _call(builder, name, result, arguments):
+def _call(builder, name, result, arguments, flags=()):
     function = cgutils.get_or_insert_function(
         builder.module, ir.FunctionType(result, [a.type for a in arguments]), name
     )
-    return builder.call(function, arguments)
+    return builder.call(function, arguments, fastmath=flags)
 
 
 def _suffix(dtype):
@@ -232,7 +232,8 @@ def _reduction(float_name, int_name):
             name = float_name if isinstance(value.dtype, types.Float) else int_name
             vector = arguments[0]
             intrinsic_name = f"llvm.vector.reduce.{name}.v{LANES}{_suffix(value.dtype)}"
-            return _call(builder, intrinsic_name, vector.type.element, [vector])
+            flags = ("nnan",) if isinstance(value.dtype, types.Float) else ()  # no look for NaN at each step
+            return _call(builder, intrinsic_name, vector.type.element, [vector], flags)
 
         return value.dtype(value), codegen
 

@@ -54,12 +54,12 @@ def lane_width():
 
 
 def lowest(value):
-    """Return the smallest of the lanes."""
+    """Return the smallest of the lanes, none of which is NaN."""
     return value
 
 
 def highest(value):
-    """Return the largest of the lanes."""
+    """Return the largest of the lanes, none of which is NaN."""
     return value
 
 

@@ -235,7 +235,7 @@ def unpack(i, packed, bits, base, keys, order):
 # ------------------------------------------------------------------------------------------------- cells, blocks, rows
 @kernel
 def count_heads(piece, keys, bits, per_row, is_table, order, heads):
-    """Count the points of a piece that are the first of their cell, of their block and, unless `is_table`, of their row.
+    """Count the points of a piece that are the first of their cell, their block and, unless `is_table`, their row.
 
     Where the lowest `bits` bits of keys are the points' numbers, write these to `order`, unless it is empty.
     """

@@ -217,12 +217,17 @@ def link_points(a, b, both, blocks, core, limits, parent):
 
 @body
 def link_cells(a, b, code, wraps, both, blocks, core, limits, parent):
-    """Join the cells of two blocks that touch."""
-    here, there = core.held[a], core.held[b]
+    """Join the cells of two blocks that touch, going through the cells of the block that has fewer."""
+    if not wraps and count_bits(core.held[a]) > count_bits(core.held[b]):
+        a, b, code = b, a, 2 * SELF - code
+    begin, n = np.uint64(blocks.first[a]), np.uint64(blocks.first[a + 1] - blocks.first[a])
+    if not wraps and n <= MOST and beside_box(begin, n, core_of(begin, n, core), b, blocks, limits) == 0:
+        return
+    here = core.held[a]
     while here != 0:
         bit = lowest_bit(here)
         here &= here - 1
-        near = blocks.reach[bit, code] & there
+        near = blocks.reach[bit, code] & core.held[b]
         if near != 0 and link_cell(bit, a, near, b, wraps, blocks, core.stop, limits, parent) > 0 and both:
             return
 
@@ -414,20 +419,31 @@ def label_core(cell, start, stop, number, label):
 
 
 @kernel
-def write_labels(cell, start, order, stop, clusters, label, labels, is_core):
-    """Write the labels of the points of a cell in input order, noise -1; `label` has those of points not core."""
-    found = cluster_of(cell, start, stop, clusters)
+def write_found(cell, start, order, stop, clusters, label, found):
+    """Write the cluster of each point of a cell in the order of the input, see `as_found`."""
+    cluster = cluster_of(cell, start, stop, clusters)
     for i in range(start[cell], start[cell + 1]):
-        write_label(i, order[i], i < stop[cell], found, label, labels, is_core)
+        found[order[i]] = as_found(i, i < stop[cell], cluster, label)
 
 
 @body
-def write_label(i, point, is_core_point, found, label, labels, is_core):
-    """Write the label of sorted point `i`, given the cluster of its cell's core points."""
-    if not is_core_point:
-        found = label[i] if len(label) > 0 else NONE
-    labels[point] = found if found != NONE else -1
-    is_core[point] = is_core_point and found != NONE
+def as_found(i, is_core, cluster, label):
+    """Return the label of sorted point i in few bytes: -1 for noise, -2 - k for a border point of cluster k.
+
+    `cluster` is that of the core points of its cell; `label` has those of the others, if there are any.
+    """
+    if not is_core:
+        cluster = label[i] if len(label) > 0 else NONE
+    if cluster == NONE:
+        return np.int32(-1)
+    return np.int32(cluster) if is_core else np.int32(-2 - cluster)
+
+
+@kernel
+def write_labels(i, found, labels, is_core):
+    """Write label and kind of a point, see `write_found`."""
+    labels[i] = found[i] if found[i] >= -1 else -2 - found[i]
+    is_core[i] = found[i] >= 0
 
 
 @kernel
