@@ -14,7 +14,8 @@ from daskclust.core.space.grid import within_period
 def sort_points(X: Any, period: tuple[float, ...], keys: Any, bits: int, span: int, order: Any, positions: Any) -> None:
     """Sort points ``X`` (n, d) by their cells, below `span`, which `keys` (n,) has above the lowest `bits` bits.
 
-    Write the place of each sorted point in the input to `order` (n + PAD,), its coordinates to `positions` (d, n + PAD).
+    Write the place of each sorted point in the input to `order` (n + PAD,), its coordinates to `positions`
+    (d, n + PAD).
     """
     n, numbers = len(X), keys.view(np.uint64)
     high = bits + (span - 1).bit_length()
