@@ -22,13 +22,13 @@ class BlockSearch:
     """Points ``X`` (n, d), n > 0 and d <= 3, sorted so that their neighbours within `eps` are at hand.
 
     `order` is where each sorted point stands in the input; core points stand at the front of their cell, which begins
-    at `start` and whose core points end at `stop`.
+    at `start` and whose core points end at `stop`. Arrays that do not outlive the search come from `memory`.
     """
 
     def __init__(self, device: Host | Cuda, X: Any, eps: float, period: tuple[float, ...], extent: Any) -> None:
         self._device, self._n = device, len(X)
         grid = make_grid(extent[0], extent[1], eps, period)
-        self.blocks = sort_into_blocks(device, X, grid, eps)
+        self.blocks, self.memory = sort_into_blocks(device, X, grid, eps)
         self.limits = squared_limits(eps, X.dtype.type)
         self.order, self.start, self.positions = self.blocks.order, self.blocks.start, self.blocks.positions
         self.stop, self._occupied, self.in_order = self.start[1:], self.blocks.occupied, True
@@ -51,7 +51,7 @@ class BlockSearch:
         the faces and the reach of the block whose points have all their neighbours here, or None where all have.
         """
         device, blocks = self._device, self.blocks
-        count = device.empty(self._n + PAD, np.int32)
+        count = self.memory.empty(self._n + PAD, np.int32)
         least = np.int32(enough if weight is None else 1)
         if weight is None and device is HOST:
             args = blocks, self.limits, least, count
@@ -68,10 +68,10 @@ class BlockSearch:
         if exact_zone is not None:
             low, high, reach = exact_zone
             device.run(core_points.forget_far, self._n, blocks.positions, low, high, blocks.grid.period, reach, count)
-        self.stop, self.in_order = device.empty(self.n_cells, np.int32), False
+        self.stop, self.in_order = self.memory.empty(self.n_cells, np.int32), False
         self._count, self._least = count, least
         if device is HOST:
-            self._occupied = device.empty(self._n_blocks, np.int64)
+            self._occupied = self.memory.empty(self._n_blocks, np.int64)
             device.run(core_points.gather_core, self._n_blocks, blocks, least, count, self.stop, self._occupied)
         else:
             self._occupied = device.full(self._n_blocks, 0, np.int64)
@@ -88,10 +88,10 @@ class BlockSearch:
         `links.first_points` finds the roots.
         """
         device, blocks, cells = self._device, self.blocks, self.n_cells
-        parent = device.empty(cells, np.int32)
+        parent = self.memory.empty(cells, np.int32)
         device.run(start, cells, parent)
         if device is HOST:
-            self._is_whole = device.empty(self._n_blocks, np.bool_)
+            self._is_whole = self.memory.empty(self._n_blocks, np.bool_)
             args = blocks, self._core(), self.limits, self._is_whole, parent
             device.run(links.link_within, self._n_blocks, *args, grain=1024)
             device.run(links.link_behind, self._n_blocks, *args, grain=1024)

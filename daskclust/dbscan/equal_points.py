@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskclust.core.device.arrays import HOST
 from daskclust.core.space.equal_rows import RowPlaces
 from daskclust.core.space.grid import PAD
 from daskclust.dbscan.kernels.core_points import sum_weights
@@ -17,6 +18,7 @@ class PlaceSearch:
 
     def __init__(self, search: Any, places: RowPlaces) -> None:
         self._search, self._places, self.n_cells, self.in_order = search, places, search.n_cells, False
+        self.memory = HOST
         self._expand()
 
     def _expand(self) -> None:

@@ -25,7 +25,7 @@ class PairSearch:
                 f"X has {d} coordinates; on a CUDA device up to {_MOST_AXES} are supported: pass it as a NumPy array, "
                 "e.g. cupy.asnumpy(X)"
             )
-        self._device, self._period, self.n_cells, self.in_order = device, period, n, True
+        self._device, self.memory, self._period, self.n_cells, self.in_order = device, device, period, n, True
         self.positions = device.empty((d, n + PAD), X.dtype)
         self.order, start_of = device.empty(n + PAD, np.int32), device.empty(n + PAD, np.int32)
         device.run(all_pairs.start_points, n + PAD, X, period, self.positions, self.order, start_of)

@@ -13,7 +13,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from daskclust.core.data.checks import check_count
-from daskclust.core.device.arrays import HOST, Cuda, Host, device_of
+from daskclust.core.device.arrays import HOST, Cuda, Host, Reused, device_of
+from daskclust.core.device.radix import in_buckets
 from daskclust.core.merge.own_ids import OwnIds
 from daskclust.core.merge.sets import Fragments, Slice, merge_fragments
 from daskclust.core.run.plan import Cost, Plan
@@ -169,7 +170,8 @@ class DbscanPlan(Plan):
         Also return a mark for each point, False.
         """
         n, cells = len(search.order) - PAD, search.n_cells
-        first, size, is_first = device.empty(cells, np.int32), device.empty(cells, np.int32), device.empty(n, np.bool_)
+        first, size = (search.memory.empty(cells, np.int32) for _ in range(2))
+        is_first = search.memory.empty(n, np.bool_)
         device.run(links.start_counts, max(n, cells), first, size, is_first)
         args = search.start, search.order, search.stop, search.in_order, owned, parent, first, size
         device.run(links.first_points, cells, *args)
@@ -181,22 +183,25 @@ class DbscanPlan(Plan):
         first, size, is_first = self._count(device, search, parent, device.empty(0, np.bool_))
         least = np.int32(min(self.min_size, MOST_NEIGHBOURS))
         device.run(links.mark_first, cells, search.start, search.stop, parent, first, size, least, is_first)
-        up_to = device.empty(n, np.int32)
+        up_to = search.memory.empty(n, np.int32)
         device.running_sum(is_first, up_to)
-        clusters = parent, first, size, least, up_to
-        label = device.empty(0 if self.links_alone else n, np.int32)
+        device.run(links.number_sets, cells, parent, first, size, least, up_to)
+        label = search.memory.empty(0 if self.links_alone else n, np.int32)
         if not self.links_alone:
-            number = device.empty(cells, np.int32)
-            device.run(links.number_cells, cells, search.start, search.stop, clusters, number)
+            number = search.memory.empty(cells, np.int32)
+            device.run(links.number_cells, cells, search.start, search.stop, parent, first, number)
             search.label_border(number, device.empty(0, np.int32), label)
-            del number
+        if isinstance(search.memory, Reused):
+            search.memory.add(search.positions)  # all distances are known
         labels, is_core = device.empty(n, np.int64), device.empty(n, np.bool_)
-        args, found = (search.start, search.order, search.stop, clusters, label), device.empty(n, np.int32)
+        args = search.start, search.order, search.stop, parent, first, label
         if device is HOST:
+            found, moved = (search.memory.empty(n, np.uint64) for _ in range(2))
             device.run(links.write_found, cells, *args, found, grain=2048)
+            in_buckets(found, links.PLACE_BIT, links.PLACE_BIT + n.bit_length(), moved)  # near ones stay in the cache
+            device.run(links.write_labels, n, moved, labels, is_core)
         else:
-            device.run(on_cuda.find_label, n, *args, found)
-        device.run(links.write_labels, n, found, labels, is_core)
+            device.run(on_cuda.label_point, n, *args, labels, is_core)
         n_clusters = int(device.to_host(up_to[n - 1 :])[0])
         return {"labels": labels, "is_core": is_core, "n_clusters": n_clusters}
 

@@ -23,6 +23,7 @@ class TreeSearch:
 
         points, cycle = wrap_positions(X, period).astype(np.float64, copy=False), np.array(period)
         _, order, nodes, boxes = KDTree(points, leaf_size=_LEAF).get_arrays()
+        self.memory = HOST
         self.n_cells, self._period, points = len(X), period, points[order]
         self.order, self.positions, self.in_order = _and_behind(order, 0).astype(np.int32), _padded(points), True
         self.start = np.arange(len(X) + 1, dtype=np.int32)

@@ -140,4 +140,4 @@ def planes(draw, case):
 def blocks_of(X, eps, period=None):
     period = period or (0.0,) * X.shape[1]
     grid = make_grid(X.min(axis=0).astype(float), X.max(axis=0).astype(float), eps, period)
-    return sort_into_blocks(HOST, X, grid, eps)
+    return sort_into_blocks(HOST, X, grid, eps)[0]

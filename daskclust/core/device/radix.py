@@ -71,11 +71,21 @@ def sort_packed(numbers: Any, low: int, high: int) -> None:
     if n < _FEW:
         numbers.sort()
         return
-    shift = max(low, high - (n // BUCKET).bit_length())
-    begins, spare = bucket_begins(numbers, shift, high), np.empty_like(numbers)
-    _to_buckets.run(len(begins), numbers, shift, begins, spare, grain=1)
+    spare = np.empty_like(numbers)
+    begins, shift = in_buckets(numbers, low, high, spare)
     counters = np.empty((len(begins), 1 << DIGIT), np.int32)
     _sort_buckets.run(len(begins), begins[-1], low, shift - low, numbers, spare, counters, grain=1)
+
+
+def in_buckets(numbers: Any, low: int, high: int, moved: Any) -> tuple[Any, int]:
+    """Write `numbers`, see `sort_packed`, to `moved` (n,) bucket after bucket by their highest bits, in their order.
+
+    Return the result of `bucket_begins`, and the lowest of the bits that tell the bucket.
+    """
+    shift = max(low, high - (len(numbers) // BUCKET).bit_length())
+    begins = bucket_begins(numbers, shift, high)
+    _to_buckets.run(len(begins), numbers, shift, begins, moved, grain=1)
+    return begins, shift
 
 
 def bucket_begins(numbers: Any, shift: int, high: int) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskclust.core.device.arrays import HOST, Cuda, Host, copy
+from daskclust.core.device.arrays import HOST, Cuda, Host, Reused, copy
 from daskclust.core.device.kernels import body, kernel
 from daskclust.core.space.grid import PAD, lower_bound, within_period
 from daskclust.dbscan.kernels.blocks import (
@@ -39,8 +39,8 @@ class Gaps(NamedTuple):
     moved: tuple[Any, ...]  # their numbers without the wide gaps
 
 
-def sort_into_blocks(device: Host | Cuda, X: Any, grid: BlockGrid, eps: float) -> Blocks:
-    """Return the points ``X`` (n, d), n > 0, sorted into the blocks of `grid`."""
+def sort_into_blocks(device: Host | Cuda, X: Any, grid: BlockGrid, eps: float) -> tuple[Blocks, Any]:
+    """Return the points ``X`` (n, d), n > 0, sorted into the blocks of `grid`, and where to get memory (`empty`)."""
     n, d = X.shape
     rank = row_key = device.empty(0, np.int64)
     gaps = Gaps((rank,) * d, (rank,) * d)
@@ -56,8 +56,10 @@ def sort_into_blocks(device: Host | Cuda, X: Any, grid: BlockGrid, eps: float) -
     device.run(write_keys, n, X, grid, gaps, rank, bits, keys)
     del rank
     is_moved = bits > 0 and device is HOST
+    memory: Any = Reused() if device is HOST else device
     if is_moved:
-        sort_points(X, grid.period, keys, bits, rows * per_row, order, positions)
+        served = sort_points(X, grid.period, keys, bits, rows * per_row, order, positions)
+        memory.add(served)
     elif bits > 0:
         device.sort(keys, bits, bits + (rows * per_row - 1).bit_length())
     else:
@@ -81,35 +83,37 @@ def sort_into_blocks(device: Host | Cuda, X: Any, grid: BlockGrid, eps: float) -
         grid,
         device.from_host(reach_table(grid, eps)),
         positions,
-        device.empty((2 * d, -(-n // BUNDLE)), X.dtype),
+        memory.empty((2 * d, -(-n // BUNDLE)), X.dtype),
         order,
-        device.empty(n_cells + 1, np.int32),
-        device.empty(0 if device is HOST else n_cells, np.int64),
-        device.empty(n_blocks + 1, np.int32),
-        device.empty(n_blocks, np.int64),
-        device.empty(n_blocks + 1 if device is HOST else 0, np.int32),
-        device.empty(n_blocks if device is HOST else 0, np.uint64),
-        device.empty((n_blocks if device is HOST else 0, 2 * d), X.dtype),
-        device.empty(n_blocks, np.int32),
-        device.empty(n_blocks, np.int32 if grid.blocks[2] < _MOST_SHORT else np.int64),
-        device.empty((rows if is_table else n_rows) + 1, np.int32),
-        row_key if is_table else device.empty(n_rows, np.int64),
-        np.zeros(1 << max(0, n_rows.bit_length() - 2), np.uint64) if has_filter else device.empty(0, np.uint64),
-        np.zeros(words, np.uint64) if words else device.empty(0, np.uint64),
-        device.empty(words, np.int32),
-        device.empty(n_blocks if words else 0, np.int64),
-        device.empty(2, np.int32),
+        memory.empty(n_cells + 1, np.int32),
+        memory.empty(0 if device is HOST else n_cells, np.int64),
+        memory.empty(n_blocks + 1, np.int32),
+        memory.empty(n_blocks, np.int64),
+        memory.empty(n_blocks + 1 if device is HOST else 0, np.int32),
+        memory.empty(n_blocks if device is HOST else 0, np.uint64),
+        memory.empty((n_blocks if device is HOST else 0, 2 * d), X.dtype),
+        memory.empty(n_blocks, np.int32),
+        memory.empty(n_blocks, np.int32 if grid.blocks[2] < _MOST_SHORT else np.int64),
+        memory.empty((rows if is_table else n_rows) + 1, np.int32),
+        row_key if is_table else memory.empty(n_rows, np.int64),
+        np.zeros(1 << max(0, n_rows.bit_length() - 2), np.uint64) if has_filter else memory.empty(0, np.uint64),
+        np.zeros(words, np.uint64) if words else memory.empty(0, np.uint64),
+        memory.empty(words, np.int32),
+        memory.empty(n_blocks if words else 0, np.int64),
+        memory.empty(2, np.int32),
     )
     device.run(write_heads, pieces, keys, bits, per_row, heads, up_to, is_table, blocks, grain=1)
     device.run(write_positions, 0 if is_moved else n + PAD, X, blocks)
     if device is HOST:
         device.run(describe_block, n_blocks, keys, bits, blocks)
         device.run(write_row_filter, int(has_filter), blocks)
+        if is_moved:
+            memory.add(keys)
     else:
         device.run(find_row_firsts, len(blocks.row_first), blocks)
         device.run(write_cells, n_cells, n, keys, bits, blocks)
     device.run(write_boxes, blocks.boxes.shape[1], n, blocks, grain=1024)
-    return blocks
+    return blocks, memory
 
 
 def _span(grid: BlockGrid) -> int:

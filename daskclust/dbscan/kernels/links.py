@@ -15,6 +15,7 @@ from daskclust.dbscan.kernels.distances import are_near, bundle_gap2, distance2,
 from daskclust.dbscan.kernels.masks import MOST, beside_block, beside_box, beside_point, core_of, near_lanes, ones
 
 NONE = np.int32(2**31 - 1)  # no cluster
+PLACE_BIT = 32  # from which on a number says where a point stands in the input; below is its label
 
 
 @body
@@ -275,23 +276,26 @@ def mark_first(cell, start, stop, parent, first, size, least, is_first):
         is_first[first[cell]] = True
 
 
-@body
-def cluster_of(cell, start, stop, clusters):
-    """Return the number of the cluster that a cell's core points are in, or `NONE`.
+@kernel
+def number_sets(cell, parent, first, size, least, up_to):
+    """Write the cluster number of a set to `first` of its root, `NONE` for one of fewer than `least` points.
 
-    `clusters` are each cell's root, each root's first point, number of points, the least that makes a cluster, and the
-    number of first points up to each.
+    `up_to` counts the first points of clusters up to each point of the input.
     """
-    parent, first, size, least, up_to = clusters
-    root = parent[cell]
-    has = stop[cell] > start[cell] and size[root] >= least
-    return np.int32(up_to[first[root]] - 1) if has else NONE
+    if parent[cell] == cell:
+        first[cell] = up_to[first[cell]] - 1 if size[cell] >= least else NONE
+
+
+@body
+def cluster_of(cell, start, stop, parent, number):
+    """Return the number of the cluster that a cell's core points are in, or `NONE`."""
+    return number[parent[cell]] if stop[cell] > start[cell] else NONE
 
 
 @kernel
-def number_cells(cell, start, stop, clusters, number):
+def number_cells(cell, start, stop, parent, number, result):
     """Write each cell's cluster number."""
-    number[cell] = cluster_of(cell, start, stop, clusters)
+    result[cell] = cluster_of(cell, start, stop, parent, number)
 
 
 @body
@@ -419,11 +423,12 @@ def label_core(cell, start, stop, number, label):
 
 
 @kernel
-def write_found(cell, start, order, stop, clusters, label, found):
-    """Write the cluster of each point of a cell in the order of the input, see `as_found`."""
-    cluster = cluster_of(cell, start, stop, clusters)
+def write_found(cell, start, order, stop, parent, number, label, found):
+    """Write the label of each point of a cell, see `as_found`, below its place in the input, in one number."""
+    cluster = cluster_of(cell, start, stop, parent, number)
     for i in range(start[cell], start[cell + 1]):
-        found[order[i]] = as_found(i, i < stop[cell], cluster, label)
+        value = np.uint64(as_found(i, i < stop[cell], cluster, label)) & np.uint64(0xFFFFFFFF)
+        found[i] = np.uint64(order[i]) << np.uint64(PLACE_BIT) | value
 
 
 @body
@@ -441,9 +446,15 @@ def as_found(i, is_core, cluster, label):
 
 @kernel
 def write_labels(i, found, labels, is_core):
-    """Write label and kind of a point, see `write_found`."""
-    labels[i] = found[i] if found[i] >= -1 else -2 - found[i]
-    is_core[i] = found[i] >= 0
+    """Write the label of a point, and whether it is a core point of a cluster."""
+    write_label(found[i] >> np.uint64(PLACE_BIT), np.int32(found[i] & np.uint64(0xFFFFFFFF)), labels, is_core)
+
+
+@body
+def write_label(i, found, labels, is_core):
+    """Write the label of a point, see `as_found`."""
+    labels[i] = found if found >= -1 else -2 - found
+    is_core[i] = found >= 0
 
 
 @kernel
