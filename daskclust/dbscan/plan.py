@@ -64,7 +64,7 @@ class DbscanPlan(Plan):
     @property
     def kernels(self) -> int:
         """About how many kernels a fit in memory needs."""
-        return 17 if self.links_alone else 23
+        return 20 if self.links_alone else 24
 
     @property
     def links_alone(self) -> bool:
@@ -185,16 +185,16 @@ class DbscanPlan(Plan):
         device.run(links.mark_first, cells, search.start, search.stop, parent, first, size, least, is_first)
         up_to = search.memory.empty(n, np.int32)
         device.running_sum(is_first, up_to)
-        device.run(links.number_sets, cells, parent, first, size, least, up_to)
+        number = search.memory.empty(cells, np.int32)
+        sets = parent, first, size, least, up_to
+        device.run(links.number_cells, cells, search.start, search.stop, *sets, number)
         label = search.memory.empty(0 if self.links_alone else n, np.int32)
         if not self.links_alone:
-            number = search.memory.empty(cells, np.int32)
-            device.run(links.number_cells, cells, search.start, search.stop, parent, first, number)
             search.label_border(number, device.empty(0, np.int32), label)
         if isinstance(search.memory, Reused):
             search.memory.add(search.positions)  # all distances are known
         labels, is_core = device.empty(n, np.int64), device.empty(n, np.bool_)
-        args = search.start, search.order, search.stop, parent, first, label
+        args = search.start, search.order, search.stop, number, label
         if device is HOST:
             found, moved = (search.memory.empty(n, np.uint64) for _ in range(2))
             device.run(links.write_found, cells, *args, found, grain=2048)

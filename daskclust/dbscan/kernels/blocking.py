@@ -255,18 +255,13 @@ def count_heads(piece, keys, bits, per_row, is_table, order, heads):
     if bits > 0 and len(order) > 0:
         for i in range(begin, end):
             order[i] = keys[i] & ((np.int64(1) << bits) - 1)
-    row_end = end_of_row(keys[begin - 1] >> bits, per_row) if begin > 0 else np.int64(0)
+    row = (keys[begin - 1] >> bits) // per_row if begin > 0 else np.int64(-1)
     for i in range(begin, end if not is_table else begin):
-        if keys[i] >> bits >= row_end:
-            row_end = end_of_row(keys[i] >> bits, per_row)
+        key = keys[i] >> bits
+        if key - row * per_row >= per_row:
+            row = key // per_row
             rows += 1
     heads[0, piece], heads[1, piece], heads[2, piece] = cells, blocks, rows
-
-
-@body
-def end_of_row(key, per_row):
-    """Return the first cell behind the row that a cell is in."""
-    return (key // per_row + 1) * per_row
 
 
 @kernel
@@ -281,14 +276,13 @@ def write_heads(piece, keys, bits, per_row, heads, up_to, is_table, blocks):
     block = np.int32(up_to[pieces + piece] - heads[1, piece] - up_to[pieces - 1])
     row = np.int32(up_to[2 * pieces + piece] - heads[2, piece] - up_to[2 * pieces - 1])
     before = keys[begin - 1] >> bits if begin > 0 else np.int64(-1)
-    row_end = end_of_row(before, per_row) if begin > 0 else np.int64(0)
-    line = before // per_row if begin > 0 else np.int64(0)
+    line = before // per_row if begin > 0 else np.int64(-1)
     for i in range(begin, end):
         key = keys[i] >> bits
         if key != before:
             if key >> CELL_BITS != before >> CELL_BITS:
-                if key >= row_end:
-                    line, row_end = key // per_row, end_of_row(key, per_row)
+                if key - line * per_row >= per_row:
+                    line = key // per_row
                     if not is_table:
                         blocks.row_key[row] = line
                         row += 1

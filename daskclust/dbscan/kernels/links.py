@@ -11,7 +11,7 @@ from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.operations import atomic_add, atomic_min, count_bits, lane_width, lowest_bit
 from daskclust.core.device.unionfind import find, unite
 from daskclust.dbscan.kernels.blocks import BUNDLE, ONE, SELF, fold_near, fold_near_behind
-from daskclust.dbscan.kernels.distances import are_near, bundle_gap2, distance2, point_gap2
+from daskclust.dbscan.kernels.distances import are_near, bundle_gap2, point_gap2
 from daskclust.dbscan.kernels.masks import MOST, beside_block, beside_box, beside_point, core_of, near_lanes, ones
 
 NONE = np.int32(2**31 - 1)  # no cluster
@@ -277,25 +277,14 @@ def mark_first(cell, start, stop, parent, first, size, least, is_first):
 
 
 @kernel
-def number_sets(cell, parent, first, size, least, up_to):
-    """Write the cluster number of a set to `first` of its root, `NONE` for one of fewer than `least` points.
+def number_cells(cell, start, stop, parent, first, size, least, up_to, number):
+    """Write the cluster that the core points of a cell are in, `NONE` if it has fewer than `least` points.
 
     `up_to` counts the first points of clusters up to each point of the input.
     """
-    if parent[cell] == cell:
-        first[cell] = up_to[first[cell]] - 1 if size[cell] >= least else NONE
-
-
-@body
-def cluster_of(cell, start, stop, parent, number):
-    """Return the number of the cluster that a cell's core points are in, or `NONE`."""
-    return number[parent[cell]] if stop[cell] > start[cell] else NONE
-
-
-@kernel
-def number_cells(cell, start, stop, parent, number, result):
-    """Write each cell's cluster number."""
-    result[cell] = cluster_of(cell, start, stop, parent, number)
+    root = parent[cell]
+    has = stop[cell] > start[cell] and size[root] >= least
+    number[cell] = np.int32(up_to[first[root]] - 1) if has else NONE
 
 
 @body
@@ -387,16 +376,14 @@ def touches(i, c, wraps, blocks, stop, limits):
 @body
 def any_near(i, begin, end, wraps, blocks, limits):
     """Return True where one of points `begin` to `end` - 1 is within eps of point i."""
-    j = begin
-    while j < end:
-        if wraps:
-            if distance2(i, j, blocks.positions, blocks.grid.period) <= limits[2]:
+    if wraps or lane_width() == 1:
+        for j in range(begin, end):  # noqa: SIM110 (numba)
+            if are_near(i, j, wraps, blocks, limits):
                 return True
-            j += 1
-        else:
-            if near_lanes(i, j, ones(np.uint64(min(end - j, lane_width()))), blocks, limits) != 0:
-                return True
-            j += lane_width()
+        return False
+    for j in range(begin, end, lane_width()):  # noqa: SIM110
+        if near_lanes(i, j, ones(np.uint64(min(end - j, lane_width()))), blocks, limits) != 0:
+            return True
     return False
 
 
@@ -423,11 +410,10 @@ def label_core(cell, start, stop, number, label):
 
 
 @kernel
-def write_found(cell, start, order, stop, parent, number, label, found):
+def write_found(cell, start, order, stop, number, label, found):
     """Write the label of each point of a cell, see `as_found`, below its place in the input, in one number."""
-    cluster = cluster_of(cell, start, stop, parent, number)
     for i in range(start[cell], start[cell + 1]):
-        value = np.uint64(as_found(i, i < stop[cell], cluster, label)) & np.uint64(0xFFFFFFFF)
+        value = np.uint64(as_found(i, i < stop[cell], number[cell], label)) & np.uint64(0xFFFFFFFF)
         found[i] = np.uint64(order[i]) << np.uint64(PLACE_BIT) | value
 
 

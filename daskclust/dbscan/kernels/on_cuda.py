@@ -19,7 +19,7 @@ from daskclust.core.space.grid import lower_bound
 from daskclust.dbscan.kernels.blocks import BUNDLE, CELL_BITS, SELF, fold_around, fold_part
 from daskclust.dbscan.kernels.core_points import add_weight, gather_in_cell, run_of, weigh_near
 from daskclust.dbscan.kernels.distances import are_near, point_gap2
-from daskclust.dbscan.kernels.links import NONE, as_found, cell_at, cluster_of, lower_label, touches, write_label
+from daskclust.dbscan.kernels.links import NONE, as_found, cell_at, lower_label, touches, write_label
 
 WARP_BITS = 5  # 32 threads
 _TESTS = 256  # distances that a thread takes for a pair of cells; where they do not tell, the pair goes to the list
@@ -225,8 +225,8 @@ def label_border_point(i, blocks, stop, limits, held, number, above, label):
 
 
 @kernel
-def label_point(i, start, order, stop, parent, number, label, labels, is_core):
+def label_point(i, start, order, stop, number, label, labels, is_core):
     """As `links.write_found` and `links.write_labels`, by point."""
     cell = cell_of_point(i, start)
-    found = as_found(i, i < stop[cell], cluster_of(cell, start, stop, parent, number), label)
+    found = as_found(i, i < stop[cell], number[cell], label)
     write_label(order[i], found, labels, is_core)
