@@ -381,7 +381,7 @@ def any_near(i, begin, end, wraps, blocks, limits):
             if are_near(i, j, wraps, blocks, limits):
                 return True
         return False
-    for j in range(begin, end, lane_width()):  # noqa: SIM110
+    for j in range(begin, end, lane_width()):
         if near_lanes(i, j, ones(np.uint64(min(end - j, lane_width()))), blocks, limits) != 0:
             return True
     return False
