@@ -8,9 +8,9 @@ from cases.dbscan import Case, as_sklearn, assert_answer, blocks_of
 from cases.lanes import quick_first
 
 from daskclust import DBSCAN, FriendsOfFriends
-from daskclust.core.device.arrays import HOST
+from daskclust.core.device.arrays import Reused
 from daskclust.core.space.grid import PAD
-from daskclust.dbscan.kernels import blocking
+from daskclust.dbscan.kernels.bucket_sort import sort_points
 
 RNG = np.random.default_rng(12)
 
@@ -97,18 +97,23 @@ def test_boxes_that_cannot_be_numbered():
 
 
 @pytest.mark.parametrize("count", [1, 2])
-@pytest.mark.parametrize(("n", "bits", "surplus"), [(1000, 54, 1), (1000, 62, 9), (70_000, 60, 14), (140_000, 62, 17)])
-def test_sorted_keys(n, bits, surplus, count, threads):
-    """Key and place are too long for one number, by some bits, by which keys are divided first, or by far."""
-    assert max(0, bits + (n - 1).bit_length() - 63) == surplus
+@pytest.mark.parametrize("bits", [1, 30, 50, 58, 62])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("n", "d"), [(1, 1), (1000, 2), (70_000, 3), (140_000, 1)])
+def test_points_are_sorted_by_their_cells(n, d, dtype, bits, count, threads):
+    """Cells of few and of many bits, some of them equal; of very many a place is left to another sort."""
     rng = np.random.default_rng(n)
-    keys = rng.integers(0, 2**bits, n)
+    keys = (rng.random(n) ** 2 * 2**bits).astype(np.int64)
     keys[: n // 2] = rng.choice(keys, n // 2)  # equal ones keep their order
-    keys[:2] = [2**bits - 1, 0]
-    order = np.argsort(keys, kind="stable")
+    keys[0] = 2**bits - 1
+    X, period = rng.normal(size=(n, d)).astype(dtype), (0.0,) * d
+    expected = np.argsort(keys, kind="stable")
     threads(count)
-    assert blocking.place_bits(n, 2**bits) == 0
-    places = np.empty(n + PAD, np.int32)
-    got = blocking.sorted_apart(HOST, keys.copy(), 2**bits, places)
-    np.testing.assert_array_equal(got, keys[order])
-    np.testing.assert_array_equal(places[:n], order)
+    order, positions, given, memory = np.empty(n + PAD, np.int32), np.empty((d, n + PAD), dtype), keys.copy(), Reused()
+    if sort_points(X, period, keys, 2**bits, order, positions, memory):
+        np.testing.assert_array_equal(keys, given[expected])
+        np.testing.assert_array_equal(order[:n], expected)
+        np.testing.assert_array_equal(positions[:, :n], X[expected].T)
+    else:
+        assert bits > 55
+        np.testing.assert_array_equal(keys, given)

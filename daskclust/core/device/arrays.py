@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from daskclust.core.device.kernels import Kernel, TeamKernel, kernel
-from daskclust.core.device.radix import sort_packed
 from daskclust.core.device.timesort import order_of_ticks, order_of_times
 
 _LINE = 64  # bytes of the cache
@@ -99,10 +98,6 @@ class Host(_Device):
     def running_sum(self, values: Any, sums: Any) -> None:
         """Write the sum of all `values` up to each to int32 `sums`; they may be the same array."""
         self.run(_running_sum, 1, values, sums)
-
-    def sort(self, numbers: Any, low: int, high: int) -> None:
-        """Sort int64 `numbers` (n,) in place, of which bits below `low` ascend already, and those from `high` are 0."""
-        sort_packed(numbers.view(np.uint64), low, high)
 
     def to_host(self, array: Any) -> Any:
         """Return an array of the host, a copy where it was on a device."""

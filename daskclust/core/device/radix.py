@@ -1,4 +1,4 @@
-"""Stable radix sorts on the CPU: first to buckets by the highest bits, then each bucket digit by digit in the cache.
+"""Parts of stable radix sorts on the CPU: to buckets by the highest bits, then each bucket digit by digit in the cache.
 
 A number has a key in its higher bits and the place it stood at below, so that only the bits of the key are looked at.
 NumPy sorts int64 with AVX-512 where it can, which is slow on AMD's Zen 4: measured there, a million
@@ -18,7 +18,6 @@ DIGIT = 11
 """Most bits of a digit: its counters stay in the first-level cache."""
 BUCKET = 1 << 13
 """Numbers of a bucket, about: twice as many stay in a core's second-level cache."""
-_FEW = 1 << 10  # NumPy sorts so few as quickly
 
 
 @body
@@ -62,30 +61,14 @@ def sort_records(records, other, n, shift, bits, counts):
     return moved
 
 
-def sort_packed(numbers: Any, low: int, high: int) -> None:
-    """Sort unsigned 64-bit `numbers` (n,) in place: bits from `low` to below `high` decide, all above are 0.
+def in_buckets(numbers: Any, low: int, high: int, moved: Any) -> None:
+    """Write unsigned 64-bit `numbers` (n,) to `moved` (n,), bucket after bucket, in each as they come.
 
-    Numbers of equal bits stay in their order, so that those whose lower bits are their place are sorted altogether.
-    """
-    n = len(numbers)
-    if n < _FEW:
-        numbers.sort()
-        return
-    spare = np.empty_like(numbers)
-    begins, shift = in_buckets(numbers, low, high, spare)
-    counters = np.empty((len(begins), 1 << DIGIT), np.int32)
-    _sort_buckets.run(len(begins), begins[-1], low, shift - low, numbers, spare, counters, grain=1)
-
-
-def in_buckets(numbers: Any, low: int, high: int, moved: Any) -> tuple[Any, int]:
-    """Write `numbers`, see `sort_packed`, to `moved` (n,) bucket after bucket by their highest bits, in their order.
-
-    Return the result of `bucket_begins`, and the lowest of the bits that tell the bucket.
+    A bucket is told by some of the bits from `low` to below `high`, which are the highest of all numbers.
     """
     shift = max(low, high - (len(numbers) // BUCKET).bit_length())
     begins = bucket_begins(numbers, shift, high)
     _to_buckets.run(len(begins), numbers, shift, begins, moved, grain=1)
-    return begins, shift
 
 
 def bucket_begins(numbers: Any, shift: int, high: int) -> Any:
@@ -119,15 +102,3 @@ def _to_buckets(piece, numbers, shift, begins, spare):
         place = begins[piece, bucket]
         begins[piece, bucket] = place + 1
         spare[np.uint64(place)] = numbers[i]
-
-
-@kernel
-def _sort_buckets(piece, ends, low, bits, numbers, spare, counters):
-    """Sort a piece's share of the buckets of `spare` into `numbers`."""
-    n, pieces = len(ends), len(counters)
-    for bucket in range(n * piece // pieces, n * (piece + 1) // pieces):
-        begin = ends[bucket - 1] if bucket > 0 else np.int64(0)
-        mine, result = spare[begin : ends[bucket]], numbers[begin : ends[bucket]]
-        if sort_records(mine, result, len(mine), low, bits, counters[piece]) == 0:
-            for k in range(len(mine)):
-                result[k] = mine[k]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any, NamedTuple
 
@@ -50,20 +49,19 @@ def sort_into_blocks(device: Host | Cuda, X: Any, grid: BlockGrid, eps: float) -
         rank, row_key = _ranked_rows(device, X, grid, gaps)
     per_row = grid.blocks[2] << CELL_BITS
     rows = len(row_key) or grid.blocks[0] * grid.blocks[1]
-    bits = place_bits(n, rows * per_row)
+    bits = 0 if device is HOST else place_bits(n, rows * per_row)
     keys, order = device.empty(n, np.int64), device.empty(n + PAD, np.int32)
     positions = device.empty((d, n + PAD), X.dtype)
     device.run(write_keys, n, X, grid, gaps, rank, bits, keys)
     del rank
-    is_moved = bits > 0 and device is HOST
     memory: Any = Reused() if device is HOST else device
-    if is_moved:
-        served = sort_points(X, grid.period, keys, bits, rows * per_row, order, positions)
-        memory.add(served)
-    elif bits > 0:
+    is_moved = device is HOST and sort_points(X, grid.period, keys, rows * per_row, order, positions, memory)
+    if bits > 0:
         device.sort(keys, bits, bits + (rows * per_row - 1).bit_length())
-    else:
-        keys = sorted_apart(device, keys, rows * per_row, order)
+    elif not is_moved:
+        places = device.order_of(keys)
+        device.run(copy, n, places, order)
+        keys = device.take_at(keys, places)
     is_table = len(row_key) > 0 or rows <= min(4 * n + 65536, _MOST_SHORT)
 
     pieces = -(-n // (8192 if device is HOST else 16))
@@ -197,43 +195,6 @@ def place_bits(n: int, span: int) -> int:
     """Return the bits of a place beside a key below `span`, to be sorted as one number; 0 where they are too long."""
     bits = max(1, (n - 1).bit_length())
     return bits if (span - 1).bit_length() + bits <= _KEY_BITS else 0
-
-
-def sorted_apart(device: Host | Cuda, keys: Any, span: int, order: Any) -> Any:
-    """Return the keys, all below `span`, in ascending order; write the places they stood at to `order` (n + PAD,)."""
-    n = len(keys)
-    bits = max(1, (n - 1).bit_length())
-    surplus = (span - 1).bit_length() + bits - _KEY_BITS
-    if device is not HOST or surplus > 16:
-        places = device.order_of(keys)
-        device.run(copy, n, places, order)
-        return device.take_at(keys, places)
-    # too long by a few bits: first divide by those
-    low = _KEY_BITS - bits
-    high = (keys >> low).astype(np.uint16)
-    place = np.argsort(high, kind="stable")
-    ends = np.searchsorted(high[place], np.arange((1 << surplus) + 1))
-    packed = np.empty(n, np.int64)
-    pack.run(n, keys, bits, np.int64((1 << low) - 1), packed)
-    packed = packed[place]
-    for number, (a, b) in enumerate(itertools.pairwise(ends)):
-        device.sort(packed[a:b], bits, _KEY_BITS)
-        unpack.run(int(b - a), packed[a:b], bits, np.int64(number << low), keys[a:b], order[a:b])
-    return keys
-
-
-@kernel
-def pack(i, keys, bits, mask, packed):
-    """Put the lower bits of a key and its place into one number."""
-    packed[i] = ((keys[i] & mask) << bits) | i
-
-
-@kernel
-def unpack(i, packed, bits, base, keys, order):
-    """Take key and place apart again."""
-    number = packed[i]
-    order[i] = number & ((np.int64(1) << bits) - 1)
-    keys[i] = base | (number >> bits)
 
 
 # ------------------------------------------------------------------------------------------------- cells, blocks, rows

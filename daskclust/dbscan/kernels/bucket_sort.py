@@ -6,41 +6,48 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from daskclust.core.device.arrays import Reused
 from daskclust.core.device.kernels import kernel
 from daskclust.core.device.radix import BUCKET, DIGIT, bucket_begins, sort_records
 from daskclust.core.space.grid import within_period
 
+_WORD = 64  # bits of the numbers that are sorted
 PLACE = 2  # of the words of a record, the one that says where the point stands in the input
 
 
 class Records(NamedTuple):
-    """Points in buckets: all of one side by side, so that each bucket is written as one stream."""
+    """Points in buckets, all of one side by side, so that each bucket is written as one stream."""
 
     words: Any  # (n, m) uint32
-    numbers: Any  # (n, m / 2) uint64: the first is the cell, and below it where the record stands
+    cells: Any  # (n, m / 2) uint64: the first is the cell
     reals: Any  # the coordinates are among these, from `first_real` on
     first_real: int
 
 
-def sort_points(X: Any, period: tuple[float, ...], keys: Any, bits: int, span: int, order: Any, positions: Any) -> Any:
-    """Sort points ``X`` (n, d) by their cells, below `span`, which `keys` (n,) has above the lowest `bits` bits.
+def sort_points(
+    X: Any, period: tuple[float, ...], keys: Any, span: int, order: Any, positions: Any, memory: Reused
+) -> bool:
+    """Sort ``keys`` (n,), the cells, below `span`, of points ``X`` (n, d), and the points with them, stably.
 
     Write the place of each sorted point in the input to `order` (n + PAD,), its coordinates to `positions`
-    (d, n + PAD). Return an array that has served.
+    (d, n + PAD), and give `memory` an array that has served. Return whether it was done: not where a cell and a place
+    in a bucket do not fit 64 bits.
     """
-    n, numbers = len(X), keys.view(np.uint64)
-    high = bits + (span - 1).bit_length()
-    shift = max(bits, high - (n // BUCKET).bit_length())
-    begins = bucket_begins(numbers, shift, high)
-    records = _empty_records(X)
-    move_to_buckets.run(len(begins), X, period, numbers, bits, shift, begins, records, grain=1)
+    n, cells = len(X), keys.view(np.uint64)
+    high = (span - 1).bit_length()
+    shift = max(0, high - (n // BUCKET).bit_length())
+    begins, records = bucket_begins(cells, shift, high), _empty_records(X)
+    move_to_buckets.run(len(begins), X, period, cells, shift, begins, records, grain=1)
+    memory.add(records.words)
     ends = begins[-1]
     largest = int(np.diff(ends, prepend=0).max())
-    spare = np.empty((len(begins), largest + (1 << DIGIT)), np.uint64)
-    args = bits, shift - bits, period, records, spare, numbers, order, positions
-    sort_buckets.run(len(begins), ends, *args, grain=1)
+    bits = largest.bit_length()
+    if shift + bits > _WORD:
+        return False
+    spare = np.empty((len(begins), 2 * largest + (1 << DIGIT)), np.uint64)
+    sort_buckets.run(len(begins), ends, bits, shift, period, records, spare, largest, cells, order, positions, grain=1)
     order[n:], positions[:, n:] = -1, 0  # vectors may read the padding, no result depends on it
-    return records.words
+    return True
 
 
 def _empty_records(X: Any) -> Records:
@@ -54,37 +61,33 @@ def _empty_records(X: Any) -> Records:
 
 
 @kernel
-def move_to_buckets(piece, X, period, numbers, bits, shift, begins, records):
-    """Move a piece's points to their buckets, where the lowest bits of a number become the place that it stands at."""
-    n, pieces = len(numbers), len(begins)
-    for i in range(n * piece // pieces, n * (piece + 1) // pieces):
-        number = numbers[i]
-        bucket = np.uint64(number >> np.uint64(shift))
-        p = np.uint64(begins[piece, bucket])
-        begins[piece, bucket] += 1
-        records.numbers[p, 0] = (number >> np.uint64(bits) << np.uint64(bits)) | p
-        records.words[p, PLACE] = i
+def move_to_buckets(piece, X, period, cells, shift, begins, records):
+    """Move a piece's points to their buckets."""
+    n, pieces, place = len(cells), len(begins), begins[piece]
+    for i in range(np.uint64(n * piece // pieces), np.uint64(n * (piece + 1) // pieces)):
+        bucket = cells[i] >> np.uint64(shift)
+        p = np.uint64(place[bucket])
+        place[bucket] += 1
+        records.cells[p, 0], records.words[p, PLACE] = cells[i], i
         for k in range(len(period)):
             records.reals[p, records.first_real + k] = X[i, k]
 
 
 @kernel
-def sort_buckets(piece, ends, bits, key_bits, period, records, spare, numbers, order, positions):
-    """Sort a piece's share of the buckets, and gather their points."""
+def sort_buckets(piece, ends, bits, shift, period, records, spare, largest, cells, order, positions):
+    """Sort a piece's share of the buckets, by the bits of a cell below `shift`, and gather their points."""
     n, pieces = len(ends), len(spare)
-    mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
-    counts = spare[piece, len(spare[piece]) - (1 << DIGIT) :].view(np.int32)
+    low, mask = (np.uint64(1) << np.uint64(shift)) - np.uint64(1), (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
+    one, other = spare[piece, :largest], spare[piece, largest : 2 * largest]
+    counts = spare[piece, 2 * largest :].view(np.int32)
     for bucket in range(n * piece // pieces, n * (piece + 1) // pieces):
         begin = np.uint64(ends[bucket - 1] if bucket > 0 else 0)
         size = np.uint64(ends[bucket]) - begin
-        result = numbers[begin : begin + size]
         for k in range(size):
-            result[k] = records.numbers[begin + k, 0]
-        if sort_records(result, spare[piece], size, bits, key_bits, counts) == 1:
-            for k in range(size):
-                result[k] = spare[piece, k]
-        for i in range(begin, begin + size):
-            p = numbers[i] & mask
-            order[i] = records.words[p, PLACE]
-            for k in range(len(period)):
-                positions[k, i] = within_period(records.reals[p, records.first_real + k], period[k])
+            one[k] = (records.cells[begin + k, 0] & low) << np.uint64(bits) | k
+        moved = sort_records(one, other, size, bits, shift, counts)
+        for k in range(size):
+            p = begin + ((one[k] if moved == 0 else other[k]) & mask)
+            cells[begin + k], order[begin + k] = records.cells[p, 0], records.words[p, PLACE]
+            for axis in range(len(period)):
+                positions[axis, begin + k] = within_period(records.reals[p, records.first_real + axis], period[axis])
