@@ -10,7 +10,7 @@ from daskclust.core.device.arrays import HOST, Cuda, Host
 from daskclust.core.device.unionfind import start
 from daskclust.core.space.extent import survey
 from daskclust.core.space.grid import PAD
-from daskclust.dbscan.kernels import core_points, links, on_cuda
+from daskclust.dbscan.kernels import clusters, core_points, links, on_cuda
 from daskclust.dbscan.kernels.blocking import sort_into_blocks, write_boxes
 from daskclust.dbscan.kernels.blocks import PARTS, make_grid
 from daskclust.dbscan.kernels.masks import CorePoints
@@ -85,16 +85,16 @@ class BlockSearch:
     def link(self) -> Any:
         """Return each cell's parent in the sets of cells whose core points are within eps.
 
-        `links.first_points` finds the roots.
+        `clusters.first_points` finds the roots.
         """
         device, blocks, cells = self._device, self.blocks, self.n_cells
         parent = self.memory.empty(cells, np.int32)
         device.run(start, cells, parent)
         if device is HOST:
             self._is_whole = self.memory.empty(self._n_blocks, np.bool_)
-            args = blocks, self._core(), self.limits, self._is_whole, parent
-            device.run(links.link_within, self._n_blocks, *args, grain=1024)
-            device.run(links.link_behind, self._n_blocks, *args, grain=1024)
+            known = self._core(), self.limits, self._is_whole, parent
+            device.run(links.link_within, self._n_blocks, blocks, *known, grain=1024)
+            device.run(links.link_behind, self._n_blocks, blocks, *known, grain=1024)
             return parent
         most = self._n // _POINTS_A_PAIR + 1
         pairs = on_cuda.CellPairs(device.empty((most, 4), np.int32), device.full(1, 0, np.int64))
@@ -107,12 +107,12 @@ class BlockSearch:
     def label_border(self, number: Any, above: Any, label: Any) -> None:
         """Write the smallest number of cells with a core point within eps to `label` for points that are not core.
 
-        Only numbers beyond those of `above` (n,) count, unless it is empty; where there is none, it is `links.NONE`.
+        Only numbers beyond those of `above` (n,) count, unless it is empty; where there is none, it is `clusters.NONE`.
         """
         device, blocks = self._device, self.blocks
         if device is HOST:
             args = blocks, self._core(), self.limits, self._is_whole, number, above, label
-            device.run(links.label_border, self._n_blocks, *args, grain=512)
+            device.run(clusters.label_border, self._n_blocks, *args, grain=512)
         else:
             args = blocks, self.stop, self.limits, self._occupied, number, above, label
             device.run(on_cuda.label_border_point, self._n, *args)

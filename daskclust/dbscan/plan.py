@@ -24,7 +24,7 @@ from daskclust.core.space.grid import PAD, WIDER
 from daskclust.core.space.partition import Chunk
 from daskclust.dbscan.block_search import BlockSearch
 from daskclust.dbscan.equal_points import PlaceSearch
-from daskclust.dbscan.kernels import links, on_cuda
+from daskclust.dbscan.kernels import clusters, on_cuda
 from daskclust.dbscan.pair_search import PairSearch
 from daskclust.dbscan.tree_search import TreeSearch
 
@@ -132,7 +132,7 @@ class DbscanPlan(Plan):
         number = device.from_host(np.append(merged.numbers, -1))
         labels = number[local.set_of]
         given = local.others, number, labels
-        device.run(links.lower_to_set, len(local.others), *given)
+        device.run(clusters.lower_to_set, len(local.others), *given)
         in_cluster = labels >= 0
         return {"labels": labels, "is_core": in_cluster if local.is_core is None else in_cluster & local.is_core}
 
@@ -172,9 +172,9 @@ class DbscanPlan(Plan):
         n, cells = len(search.order) - PAD, search.n_cells
         first, size = (search.memory.empty(cells, np.int32) for _ in range(2))
         is_first = search.memory.empty(n, np.bool_)
-        device.run(links.start_counts, max(n, cells), first, size, is_first)
+        device.run(clusters.start_counts, max(n, cells), first, size, is_first)
         args = search.start, search.order, search.stop, search.in_order, owned, parent, first, size
-        device.run(links.first_points, cells, *args)
+        device.run(clusters.first_points, cells, *args)
         return first, size, is_first
 
     def _results(self, device: Host | Cuda, X: Any, search: Search, parent: Any) -> dict[str, Any]:
@@ -182,12 +182,12 @@ class DbscanPlan(Plan):
         n, cells = len(X), search.n_cells
         first, size, is_first = self._count(device, search, parent, device.empty(0, np.bool_))
         least = np.int32(min(self.min_size, MOST_NEIGHBOURS))
-        device.run(links.mark_first, cells, search.start, search.stop, parent, first, size, least, is_first)
+        device.run(clusters.mark_first, cells, search.start, search.stop, parent, first, size, least, is_first)
         up_to = search.memory.empty(n, np.int32)
         device.running_sum(is_first, up_to)
         number = search.memory.empty(cells, np.int32)
         sets = parent, first, size, least, up_to
-        device.run(links.number_cells, cells, search.start, search.stop, *sets, number)
+        device.run(clusters.number_cells, cells, search.start, search.stop, *sets, number)
         label = search.memory.empty(0 if self.links_alone else n, np.int32)
         if not self.links_alone:
             search.label_border(number, device.empty(0, np.int32), label)
@@ -197,9 +197,10 @@ class DbscanPlan(Plan):
         args = search.start, search.order, search.stop, number, label
         if device is HOST:
             found, moved = (search.memory.empty(n, np.uint64) for _ in range(2))
-            device.run(links.write_found, cells, *args, found, grain=2048)
-            in_buckets(found, links.PLACE_BIT, links.PLACE_BIT + n.bit_length(), moved)  # near ones stay in the cache
-            device.run(links.write_labels, n, moved, labels, is_core)
+            device.run(clusters.write_found, cells, *args, found, grain=2048)
+            low = clusters.PLACE_BIT
+            in_buckets(found, low, low + n.bit_length(), moved)  # then labels are written within the cache
+            device.run(clusters.write_labels, n, moved, labels, is_core)
         else:
             device.run(on_cuda.label_point, n, *args, labels, is_core)
         n_clusters = int(device.to_host(up_to[n - 1 :])[0])
@@ -244,14 +245,14 @@ class DbscanPlan(Plan):
         A root is the number of a cell, int32, or that of all cells for none. The last is (m, 2): own points that are
         within eps of several sets, and the roots of all but the first of these.
         """
-        root = device.full(len(is_own), links.NONE, np.int32)
-        device.run(links.label_core, search.n_cells, search.start, search.stop, parent, root)
-        is_core = root != links.NONE
+        root = device.full(len(is_own), clusters.NONE, np.int32)
+        device.run(clusters.label_core, search.n_cells, search.start, search.stop, parent, root)
+        is_core = root != clusters.NONE
         others = device.count_up(0).reshape(0, 2)
         if not self.links_alone:
             first, *further = self._near_roots(device, search, parent, len(root))
             root = np.where(is_core, root, first)
-            points = [np.flatnonzero((roots != links.NONE) & is_own & ~is_core) for roots in further]
+            points = [np.flatnonzero((roots != clusters.NONE) & is_own & ~is_core) for roots in further]
             pairs = [np.stack([at, roots[at]], axis=1) for at, roots in zip(points, further, strict=True)]
             others = np.concatenate([others, *pairs])
         return is_core, np.minimum(root, np.int32(search.n_cells)), others
@@ -260,8 +261,8 @@ class DbscanPlan(Plan):
         """Return the smallest root of a set within eps of each border point, the next larger one, and so on."""
         above = device.full(n, -1, np.int32)
         found: list[Any] = []
-        while not found or (found[-1] != links.NONE).any():
-            label = device.full(n, links.NONE, np.int32)
+        while not found or (found[-1] != clusters.NONE).any():
+            label = device.full(n, clusters.NONE, np.int32)
             search.label_border(parent, above, label)
             found.append(label)
             above = label  # NONE where there is none: no root is larger
@@ -273,7 +274,7 @@ class DbscanPlan(Plan):
         if chunk.region:
             low, high = _faces(chunk)
             args = search.positions, search.order, owned, low, high, self.eps * WIDER, is_shared
-            device.run(links.mark_shared, len(chunk.ids), *args)
+            device.run(clusters.mark_shared, len(chunk.ids), *args)
         return is_shared
 
 

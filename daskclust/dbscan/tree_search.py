@@ -9,7 +9,7 @@ import numpy as np
 from daskclust.core.device.arrays import HOST, Cuda, Host
 from daskclust.core.device.unionfind import start
 from daskclust.core.space.grid import PAD, wrap_positions
-from daskclust.dbscan.kernels import links, tree
+from daskclust.dbscan.kernels import clusters, tree
 from daskclust.dbscan.kernels.core_points import forget_far
 
 _LEAF = 32  # points of a leaf, at least
@@ -64,9 +64,9 @@ class TreeSearch:
 
     def label_border(self, number: Any, above: Any, label: Any) -> None:
         """Write the smallest number, above that in `above`, of a core point within eps of each other point."""
-        label[:], is_core = links.NONE, self.stop > self.start[:-1]
-        least = _and_behind(np.where(is_core, links.NONE, above if len(above) else np.int32(-1)), links.NONE)
-        self._visit(tree.visit_for_labels, False, np.where(is_core, number, links.NONE), least, label)
+        label[:], is_core = clusters.NONE, self.stop > self.start[:-1]
+        least = _and_behind(np.where(is_core, clusters.NONE, above if len(above) else np.int32(-1)), clusters.NONE)
+        self._visit(tree.visit_for_labels, False, np.where(is_core, number, clusters.NONE), least, label)
 
 
 def _and_behind(values: Any, behind: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from daskclust.core.data.checks import MOST_CELLS, check_cells
-from daskclust.core.device.arrays import HOST, Cuda, Host, fill
+from daskclust.core.device.arrays import Cuda, Host, fill
 from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.operations import atomic_add
 from daskclust.core.device.threads import thread_count
@@ -45,10 +45,10 @@ def sort_into_cells(device: Host | Cuda, X: Any, group: Any, groups: int, grid: 
     )
     if not dense:
         _sort_by_key(device, X, group, cells)
-    elif device is HOST:
-        _sort_by_buckets(X, group, groups, cells)
-    else:
+    elif isinstance(device, Cuda):
         _sort_on_device(device, X, group, cells)
+    else:
+        _sort_by_buckets(X, group, groups, cells)
     device.run(_end, PAD, n, cells)
     return cells
 
@@ -184,7 +184,7 @@ def _sort_bucket(bucket, X, order, its_cell, begin, width, cells):
 
 
 # ----------------------------------------------------------------------------------------------------------- CUDA: sort
-def _sort_on_device(device: Host | Cuda, X: Any, group: Any, cells: Cells) -> None:
+def _sort_on_device(device: Cuda, X: Any, group: Any, cells: Cells) -> None:
     n, number = len(X), len(cells.first) - 1
     packed = device.scratch("packed", n, np.int64)
     device.run(fill, number + 1, cells.first, np.int32(0))

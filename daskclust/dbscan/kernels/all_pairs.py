@@ -10,9 +10,9 @@ import numpy as np
 from daskclust.core.device.kernels import kernel
 from daskclust.core.device.unionfind import unite
 from daskclust.core.space.grid import within_period
+from daskclust.dbscan.kernels.clusters import NONE
 from daskclust.dbscan.kernels.core_points import add_weight
 from daskclust.dbscan.kernels.distances import distance2
-from daskclust.dbscan.kernels.links import NONE
 
 
 @kernel

@@ -56,7 +56,7 @@ def sort_into_blocks(device: Host | Cuda, X: Any, grid: BlockGrid, eps: float) -
     del rank
     memory: Any = Reused() if device is HOST else device
     is_moved = device is HOST and sort_points(X, grid.period, keys, rows * per_row, order, positions, memory)
-    if bits > 0:
+    if isinstance(device, Cuda) and bits > 0:
         device.sort(keys, bits, bits + (rows * per_row - 1).bit_length())
     elif not is_moved:
         places = device.order_of(keys)

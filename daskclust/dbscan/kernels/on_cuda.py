@@ -17,9 +17,10 @@ from daskclust.core.device.operations import atomic_add, lowest_bit
 from daskclust.core.device.unionfind import find, unite
 from daskclust.core.space.grid import lower_bound
 from daskclust.dbscan.kernels.blocks import BUNDLE, CELL_BITS, SELF, fold_around, fold_part
+from daskclust.dbscan.kernels.cells import cell_at, touches
+from daskclust.dbscan.kernels.clusters import NONE, as_found, lower_label, write_label
 from daskclust.dbscan.kernels.core_points import add_weight, gather_in_cell, run_of, weigh_near
 from daskclust.dbscan.kernels.distances import are_near, point_gap2
-from daskclust.dbscan.kernels.links import NONE, as_found, cell_at, lower_label, touches, write_label
 
 WARP_BITS = 5  # 32 threads
 _TESTS = 256  # distances that a thread takes for a pair of cells; where they do not tell, the pair goes to the list
@@ -216,7 +217,7 @@ fold_label = fold_around.bind(meet=lower_from)
 
 @kernel
 def label_border_point(i, blocks, stop, limits, held, number, above, label):
-    """As `links.label_border`, by point."""
+    """As `clusters.label_border`, by point."""
     cell = cell_of_point(i, blocks.start)
     if i >= stop[cell]:
         block, bit = place_of(cell, blocks)
@@ -226,7 +227,7 @@ def label_border_point(i, blocks, stop, limits, held, number, above, label):
 
 @kernel
 def label_point(i, start, order, stop, number, label, labels, is_core):
-    """As `links.write_found` and `links.write_labels`, by point."""
+    """As `clusters.write_found` and `clusters.write_labels`, by point."""
     cell = cell_of_point(i, start)
     found = as_found(i, i < stop[cell], number[cell], label)
     write_label(order[i], found, labels, is_core)

@@ -13,9 +13,9 @@ import numpy as np
 from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.operations import add_square, bits_of, lane_width, like, load, lowest_bit, select, times
 from daskclust.core.device.unionfind import find, unite
+from daskclust.dbscan.kernels.clusters import NONE
 from daskclust.dbscan.kernels.core_points import add_weight
 from daskclust.dbscan.kernels.distances import apart
-from daskclust.dbscan.kernels.links import NONE
 
 
 class PointTree(NamedTuple):

@@ -1,0 +1,213 @@
+"""Clusters of DBSCAN: the first point and number of each set, border points, and labels in the order of the input."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daskclust.core.device.kernels import body, kernel
+from daskclust.core.device.operations import atomic_add, atomic_min, lowest_bit
+from daskclust.core.device.unionfind import find
+from daskclust.dbscan.kernels.blocks import BUNDLE, ONE, fold_near
+from daskclust.dbscan.kernels.cells import cell_at, some_cell, touches
+from daskclust.dbscan.kernels.distances import point_gap2
+from daskclust.dbscan.kernels.masks import MOST, beside_block, beside_point, core_of, ones
+
+NONE = np.int32(2**31 - 1)  # no cluster
+PLACE_BIT = 32  # from which on a number says where a point stands in the input; below is its label
+
+
+@kernel
+def start_counts(i, first, size, is_first):
+    """Start with no point in any set, for `first_points`, and no first point of a cluster, for `mark_first`."""
+    if i < len(first):
+        first[i], size[i] = NONE, 0
+    if i < len(is_first):
+        is_first[i] = False
+
+
+@kernel
+def first_points(cell, start, order, stop, in_order, owned, parent, first, size):
+    """Find the first core point in the order of the input, and the number of core points, of each set of cells.
+
+    Only own points are counted: `owned` tells them by their place in the input; it is empty where all are. `in_order`
+    says that the core points of a cell stand as in the input. Each cell's parent becomes the root of its set.
+    """
+    begin, end = start[cell], stop[cell]
+    if begin == end:
+        return
+    root = find(parent, cell)
+    parent[cell] = root
+    least, own = order[begin], np.int32(end - begin)
+    if not in_order:
+        for i in range(begin, end):
+            least = min(least, order[i])
+    if len(owned) > 0:
+        own = np.int32(0)
+        for i in range(begin, end):
+            own += 1 if owned[order[i]] else 0
+    if least < first[root]:  # a stale value is only too large
+        atomic_min(first, root, least)
+    if own > 0:
+        atomic_add(size, root, own)
+
+
+@kernel
+def mark_first(cell, start, stop, parent, first, size, least, is_first):
+    """Mark the first point of every cluster that has at least `least` points."""
+    if parent[cell] == cell and stop[cell] > start[cell] and size[cell] >= least:
+        is_first[first[cell]] = True
+
+
+@kernel
+def number_cells(cell, start, stop, parent, first, size, least, up_to, number):
+    """Write the cluster that the core points of a cell are in, `NONE` if it has fewer than `least` points.
+
+    `up_to` counts the first points of clusters up to each point of the input.
+    """
+    root = parent[cell]
+    has = stop[cell] > start[cell] and size[root] >= least
+    number[cell] = np.int32(up_to[first[root]] - 1) if has else NONE
+
+
+@body
+def lower_labels(state, a, b, code, wraps, context):
+    """Lower the cluster number of border points of block a to those of core points of block b within eps."""
+    blocks, core, limits, is_whole, number, above, label = context
+    if core.held[b] == 0:
+        return state
+    if is_whole[b] and not wraps:
+        lower_to_block(a, b, number[some_cell(b, blocks, core)], context)
+        return state
+    passed = (blocks, core.stop, limits, core.held, number, above, label)
+    mask = blocks.occupied[a]
+    cell = blocks.first_cell[a]
+    while mask != 0:
+        bit = lowest_bit(mask)
+        mask &= mask - 1
+        near = blocks.reach[bit, code] & core.held[b]
+        if near != 0:
+            for i in range(np.int64(core.stop[cell]), np.int64(blocks.start[cell + 1])):
+                label[i] = lower_label(label[i], i, near, b, wraps, passed)
+        cell += 1
+    return state
+
+
+@body
+def lower_to_block(a, b, found, context):
+    """Lower the cluster number of border points of block a to `found`, if a core point of block b is within eps."""
+    blocks, core, limits, _, _, above, label = context
+    begin, end = np.uint64(blocks.first[a]), np.uint64(blocks.first[a + 1])
+    j, last = np.uint64(blocks.first[b]), np.uint64(blocks.first[b + 1])
+    while begin < end:
+        n = min(end - begin, MOST)
+        near = ~core_of(begin, n, core) & ones(n)
+        if a != b and near != 0:
+            near = beside_block(begin, n, near, b, blocks, limits)
+        while near != 0:
+            i = begin + lowest_bit(near)
+            near &= near - ONE
+            least = above[i] if len(above) > 0 else np.int32(-1)
+            if least < found < label[i] and is_core_near(i, j, last, blocks, core, limits):
+                label[i] = found
+        begin += n
+
+
+@body
+def is_core_near(i, j, last, blocks, core, limits):
+    """Return True where one of points `j` to `last` - 1 is a core point within eps of point i."""
+    by_bundle = last - j >= BUNDLE
+    while j < last:
+        n = min(np.uint64(BUNDLE) - j % np.uint64(BUNDLE), last - j)
+        near = not by_bundle or point_gap2(i, j // np.uint64(BUNDLE), blocks) <= limits[1]
+        if near and beside_point(j, n, core_of(j, n, core), i, blocks, limits) != 0:
+            return True
+        j += n
+    return False
+
+
+@body
+def lower_label(label, i, near, b, wraps, context):
+    """Return the smallest of `label` and the numbers of those cells of block b with a core point within eps of i.
+
+    Only numbers beyond ``above[i]`` count, unless that is empty.
+    """
+    blocks, stop, limits, _, number, above, _ = context
+    least = above[i] if len(above) > 0 else np.int32(-1)
+    while near != 0:
+        c = cell_at(b, lowest_bit(near), blocks)
+        near &= near - 1
+        if least < number[c] < label and touches(i, c, wraps, blocks, stop, limits):
+            label = number[c]
+    return label
+
+
+fold_labels = fold_near.bind(meet=lower_labels)
+
+
+@kernel
+def label_border(a, blocks, core, limits, is_whole, number, above, label):
+    """Write the smallest cluster number of core points near each sorted border point of a block, above ``above[i]``."""
+    has_border = False
+    for cell in range(blocks.first_cell[a], blocks.first_cell[a + 1]):
+        for i in range(core.stop[cell], blocks.start[cell + 1]):
+            label[i] = NONE
+            has_border = True
+    if has_border:
+        fold_labels(0, a, blocks, (blocks, core, limits, is_whole, number, above, label))
+
+
+@kernel
+def label_core(cell, start, stop, number, label):
+    """Write the cluster number of the core points of a cell."""
+    for i in range(start[cell], stop[cell]):
+        label[i] = number[cell]
+
+
+@kernel
+def write_found(cell, start, order, stop, number, label, found):
+    """Write the label of each point of a cell, see `as_found`, below its place in the input, in one number."""
+    for i in range(start[cell], start[cell + 1]):
+        value = np.uint64(as_found(i, i < stop[cell], number[cell], label)) & np.uint64(0xFFFFFFFF)
+        found[i] = np.uint64(order[i]) << np.uint64(PLACE_BIT) | value
+
+
+@body
+def as_found(i, is_core, cluster, label):
+    """Return the label of sorted point i in few bytes: -1 for noise, -2 - k for a border point of cluster k.
+
+    `cluster` is that of the core points of its cell; `label` has those of the others, if there are any.
+    """
+    if not is_core:
+        cluster = label[i] if len(label) > 0 else NONE
+    if cluster == NONE:
+        return np.int32(-1)
+    return np.int32(cluster) if is_core else np.int32(-2 - cluster)
+
+
+@kernel
+def write_labels(i, found, labels, is_core):
+    """Write the label of a point, and whether it is a core point of a cluster."""
+    write_label(found[i] >> np.uint64(PLACE_BIT), np.int32(found[i] & np.uint64(0xFFFFFFFF)), labels, is_core)
+
+
+@body
+def write_label(i, found, labels, is_core):
+    """Write the label of a point, see `as_found`."""
+    labels[i] = found if found >= -1 else -2 - found
+    is_core[i] = found >= 0
+
+
+@kernel
+def mark_shared(i, positions, order, owned, low, high, reach, is_shared):
+    """Mark the own points that other chunks may see in their halo, and all halo points."""
+    near = not owned[order[i]]
+    for k in range(len(low)):
+        x = np.float64(positions[k, i])
+        near = near or x - low[k] <= reach or high[k] - x <= reach
+    is_shared[i] = near
+
+
+@kernel
+def lower_to_set(i, others, number, labels):
+    """Lower the label of a point, ``others[i, 0]``, to the number of a further set, ``others[i, 1]``."""
+    atomic_min(labels, others[i, 0], number[others[i, 1]])
