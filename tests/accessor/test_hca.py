@@ -27,17 +27,6 @@ def grouped() -> xr.Dataset:
 
 
 # ------------------------------------------------------------------------------------------------------------ estimator
-def test_it_is_the_estimator(cells: xr.Dataset) -> None:
-    parameters = {"threshold": 20, "rule": "mahal", "normalize": True, "distance": "full"}
-    result = cells.clust.hca(**parameters, n_clusters=4, min_size=3)
-    estimator = MahalanobisHCA(**parameters).fit(cells["X"].values)
-    np.testing.assert_array_equal(result["linkage"], estimator.linkage_)
-    np.testing.assert_array_equal(result["label"], estimator.labels(n_clusters=4, min_size=3))
-    assert not result["is_apriori"].any()
-    assert [result[name].dims for name in RESULTS] == [("cell",), ("cell",), ("merge", "linkage_column"), ("merge",)]
-    assert result["linkage_column"].values.tolist() == ["id1", "id2", "height", "size"]
-
-
 def test_cuts(cells: xr.Dataset) -> None:
     estimator = MahalanobisHCA().fit(cells["X"].values)
     np.testing.assert_array_equal(cells.clust.hca()["label"], estimator.labels_)

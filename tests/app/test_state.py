@@ -18,7 +18,7 @@ import daskclust.app
 from daskclust import CLUE, datasets, properties, systems
 from daskclust.app.code import code
 from daskclust.app.parameters import Parameter
-from daskclust.app.selection import ChosenBox, ChosenClusters, Lasso, Range
+from daskclust.app.selection import ChosenBox, ChosenClusters, Lasso
 from daskclust.app.slices import Layers, TimeWindows
 from daskclust.app.state import State
 from daskclust.app.systems import DELTA, DENSITY, SYSTEMS, Clue, names_for
@@ -241,20 +241,6 @@ def test_each_time_is_in_the_window_of_its_position_only(times: list[float], dat
     assert windows.of_key(windows.key(part)) == part
     assert windows.at(0, length).low <= toa.min()
     assert windows.at(windows.count(length) - 1, length).high > toa.max()
-
-
-@pytest.mark.parametrize(
-    ("high", "unit", "part", "words"),
-    [
-        (5e7, "ns", (12.4e6, 13.1e6), "12.40 - 13.10 ms"),
-        (5e7, "ns", (0.0, 2e4), "0.000 - 0.020 ms"),
-        (3e9, "ns", (1e9, 2e9), "1.0 - 2.0 s"),
-        (900.0, "ns", (100.0, 200.0), "100 - 200 ns"),
-        (90.0, "", (10.0, 20.0), "10 - 20"),
-    ],
-)
-def test_windows_are_called_by_their_times(high: float, unit: str, part: tuple[float, float], words: str) -> None:
-    assert TimeWindows(np.array([0.0, high]), unit).words(Range("toa", *part)) == words
 
 
 def test_layers_need_not_follow_each_other() -> None:

@@ -37,13 +37,6 @@ def test_info(command):
     assert "daskclust[gpu]" in json.dumps(facts["gpu"]) or "device 0" in facts["gpu"]
 
 
-def test_info_tells_what_to_install(command, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setattr("daskclust.machine.importlib.util.find_spec", lambda name: None)
-    _, out, _ = command("info")
-    assert 'pip install "daskclust[gpu]"' in out
-
-
 @pytest.mark.slow
 def test_demo(command, tmp_path, monkeypatch):
     """Its page has its titles, whatever draws the pictures of a notebook in this process."""

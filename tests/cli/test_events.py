@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from cases.files.growing import growing_file
+from cases.lanes import quick_first
 
 from daskclust import EventBuilder, EventStream, io
 from daskclust.cli._pixels import Ending
@@ -133,7 +134,7 @@ def matrices(tmp_path_factory):
     return write_calibration(tmp_path_factory.mktemp("calibration") / "matrices", a=a)
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", quick_first(range(4), 2))
 def test_options_are_parameters(run, raw, matrices, small_rounds, number, target, hits):
     """Options drawn at random, against `EventBuilder`, `calibrate`, `time_of_flight` and `select`."""
     rng = np.random.default_rng(number)

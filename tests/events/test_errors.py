@@ -9,19 +9,6 @@ from daskclust import EventBuilder
 from daskclust.core.space.partition import Partition
 
 
-@pytest.mark.parametrize(
-    ("parameters", "error", "words"),
-    [
-        ({"variant": "locale"}, ValueError, "variant must be 'local', 'global', 'static', got 'locale'"),
-        ({"connectivity": 6}, ValueError, "connectivity must be 8 or 4 pixels, got 6"),
-        ({"connectivity": True}, ValueError, "connectivity must be 8 or 4 pixels, got True"),
-    ],
-)
-def test_parameters(parameters, error, words):
-    with pytest.raises(error, match=words):
-        EventBuilder(**{"dt_max": 100.0, **parameters}).fit(HITS)
-
-
 def with_value(name, row, value):
     values = HITS[name].astype(float)
     values[row] = value

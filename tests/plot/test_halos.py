@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from cases.elements import options, save_all
+from cases.lanes import some_of
 from scipy.stats import poisson
 
 from daskclust import plot, properties
@@ -33,9 +34,7 @@ def table(particles: xr.Dataset) -> xr.Dataset:
 
 
 # -------------------------------------------------------------------------------------------------------------- density
-@pytest.mark.parametrize("chunks", [None, 3000])
-@pytest.mark.parametrize("weight", [None, "mass"])
-@pytest.mark.parametrize("axes", [("x", "y"), ("z", "x")])
+@some_of(3, chunks=[None, 3000], weight=[None, "mass"], axes=[("x", "y"), ("z", "x")])
 def test_density_has_every_particle(
     particles: xr.Dataset, axes: tuple[str, str], weight: str | None, chunks: int | None
 ) -> None:
