@@ -59,7 +59,7 @@ NO_FILES: dict[str, tuple[Any, str]] = {
 }
 
 
-@some_of(24, kind=NO_FILES, reader=READERS)
+@some_of(12, kind=NO_FILES, reader=READERS)
 def test_what_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, reader: tuple[str, Any]) -> None:
     (name, read), (error, message) = reader, NO_FILES[kind]
     monkeypatch.chdir(tmp_path)
