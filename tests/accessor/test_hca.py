@@ -73,21 +73,6 @@ def test_coordinates_that_are_variables(cells: xr.Dataset) -> None:
 
 
 # -------------------------------------------------------------------------------------------------------------- Dataset
-def test_attributes(cells: xr.Dataset) -> None:
-    result = cells.clust.hca(np.int64(20), rule="mahal", normalize=True, n_clusters=3, min_size=0.01)
-    assert result.attrs["hca"] == (
-        "threshold=20, rule=mahal, distance=centroid, normalize=True, order=height, noise_label=-1, apriori=None, "
-        "n_clusters=3, min_size=0.01"
-    )
-    attrs = result["linkage"].attrs
-    assert (attrs["threshold"], attrs["rule"], attrs["distance"], attrs["normalize"]) == (20, "mahal", "centroid", 1)
-    assert result["label"].attrs["n_clusters"] == 3
-    assert "apriori='population'" in cells.clust.hca(apriori="population").attrs["hca"]
-    assert "apriori=given" in cells.clust.hca(apriori=cells["population"].values).attrs["hca"]
-    assert "apriori='kmeans'" in cells.clust.hca(apriori="kmeans").attrs["hca"]
-    assert "apriori=4," in cells.clust.hca(apriori=4).attrs["hca"]
-
-
 # ----------------------------------------------------------------------------------------------------------------- dask
 def test_dask_with_apriori_clusters(grouped: xr.Dataset) -> None:
     """Lazy but for the sizes of apriori clusters, where chunks do not hold whole ones."""

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
-from cases.explorer import DATA, STEPS, glyphs, made, written
+from cases.explorer import DATA, STEPS, glyphs, made
 from hypothesis import given
 from hypothesis import strategies as st
 
 import daskclust.app
-from daskclust import CLUE, datasets, properties, systems
+from daskclust import CLUE, datasets, properties
 from daskclust.app.code import code
 from daskclust.app.parameters import Parameter
 from daskclust.app.selection import ChosenBox, ChosenClusters, Lasso
@@ -189,38 +186,6 @@ def test_given_parameters_have_the_answer_of_the_method(name: str, given: dict[s
     wanted = getattr(DATA[name]().clust, name)(**given)
     np.testing.assert_array_equal(state.update().label, wanted["label"])
     np.testing.assert_array_equal(made(state)["result"]["label"], wanted["label"])
-
-
-@pytest.mark.parametrize("name", SYSTEMS)
-def test_defaults_are_those_of_the_estimator(name: str) -> None:
-    """But for lengths, densities and sizes, which are derived from the data."""
-    derived = {"eps", "b", "linking_length", "delta_c", "delta_o", "threshold", "n_clusters"}
-    defaults = inspect.signature(systems.SYSTEMS[name].estimator).parameters
-    mine = State(DATA[name](), name).values
-    known = {key for key in mine if key in defaults and defaults[key].default is not inspect.Parameter.empty} - derived
-    assert {key: mine[key] for key in known} == {key: defaults[key].default for key in known}
-
-
-@pytest.mark.parametrize("name", SYSTEMS)
-def test_the_command_takes_the_parameters(name: str, command: Any, tmp_path: Path, monkeypatch: Any) -> None:
-    """All that the explorer has, but choices of the page alone."""
-    path = written(name, DATA[name](), tmp_path)
-    values = {
-        key: value
-        for key, value in State(DATA[name](), name).values.items()
-        if key not in ("by", "cut", "apriori", "channels")
-    }
-    served: dict[str, Any] = {}
-
-    def serve(ds: Any, system: str, **options: Any) -> Any:
-        served.update(options)
-        loop = SimpleNamespace(start=lambda: None)
-        return SimpleNamespace(port=1234, start=lambda: None, stop=lambda: None, io_loop=loop)
-
-    monkeypatch.setattr(daskclust.app, "serve", serve)
-    words = [word for key, value in values.items() for word in (f"--{key.replace('_', '-')}", str(value))]
-    assert command("explore", path, "--system", name, "--no-browser", *words)[0] == 0
-    assert {key: served.get(key) for key in values} == values
 
 
 # --------------------------------------------------------------------------------- slices, short numbers, hidden pixels

@@ -2,7 +2,6 @@
 
 import json
 import shlex
-import sys
 import unicodedata
 
 import pytest
@@ -110,18 +109,6 @@ def test_the_value_and_the_remedy(told, monkeypatch, line, value, remedy):
     assert code in (1, 2)
     assert value in what or value in hint
     assert remedy in what or remedy in hint
-
-
-@pytest.mark.parametrize(
-    ("package", "line"),
-    [("h5py", "clue random.h5 --dc 1 --rhoc 1"), ("zarr", "DBSCAN -o new.zarr")],
-)
-def test_a_missing_package(told, monkeypatch, package, line):
-    monkeypatch.setitem(sys.modules, package, None)
-    code, what, hint = told(line)
-    assert code == 1
-    assert package in what
-    assert hint == 'pip install "daskclust[io]"'
 
 
 def test_a_file_that_exists_stays_after_an_error(command, wrong, tmp_path):

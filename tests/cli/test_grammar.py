@@ -140,7 +140,7 @@ def test_what_next_shows_no_other_particles(command, tmp_path, monkeypatch):
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("where", ["here", pytest.param("on workers", marks=pytest.mark.slow)])
-def test_the_reason_for_no_clusters(command, files, scheduler, line, reason, where):
+def test_the_reason_for_no_clusters(command, files, request, line, reason, where):
     """Against brute force, and programs of others."""
     (files / "none.csv").write_text("x,y\n")
     hits, box = io.read_hits("hits.parquet"), io.open_particles("snapshot.hdf5", chunks=None)
@@ -162,7 +162,7 @@ def test_the_reason_for_no_clusters(command, files, scheduler, line, reason, whe
         "halo": np.bincount(groups[groups >= 0]).max(),
         "cells": np.bincount(cells).max(),
     }
-    there = () if where == "here" else ("--scheduler", scheduler)
+    there = () if where == "here" else ("--scheduler", request.getfixturevalue("scheduler"))
     code, out, err = command(*line.split(), "--json", *there)
     assert (code, err) == (0, "")
     assert json.loads(out)["reason"].startswith(reason.format(**facts))

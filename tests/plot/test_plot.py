@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from cases.elements import by_label, glyphs, options, save_all
+from cases.lanes import quick_first
 from panel.io.resources import set_resource_mode
 
 from daskclust import datasets, plot
@@ -95,7 +96,7 @@ def test_decision_draws_zeros_on_logarithmic_axes() -> None:
         assert (points.array() > 0).all()
 
 
-@pytest.mark.parametrize("rows", [0, 1])
+@pytest.mark.parametrize("rows", quick_first([0, 1]))
 def test_hardly_any_points(result: xr.Dataset, rows: int, tmp_path: Path) -> None:
     few = result.drop_vars(["label", "density", "delta", "nearest_higher", "is_seed"]).isel(hit=slice(0, rows))
     few = few.clust.clue(8.0, 0.5)

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from cases.clue import raise_if_dask_computes
+from cases.lanes import quick_first
 from cases.tables import G, folded, halos, pixel_hits, random_hits, ranges_of, told
 from dask.callbacks import Callback
 from dask.utils import key_split
