@@ -102,10 +102,8 @@ def test_few_cells(cells: xr.Dataset, chunked: bool) -> None:
     ("arguments", "message"),
     [
         ({"n_clusters": 2, "height": 1.0}, "got n_clusters=2 and height=1.0; give one of them"),
-        ({"min_size": 1.5}, "min_size must be a whole number, or a fraction between 0 and 1, got 1.5"),
         ({"apriori": "group"}, r"apriori names the variable 'group', which is not along cell; there are \["),
         ({"apriori": "channel"}, "apriori names the variable 'channel'"),
-        ({"partition": "space"}, "partition must be"),
     ],
 )
 def test_what_is_wrong(cells: xr.Dataset, arguments: dict[str, object], message: str) -> None:

@@ -164,15 +164,11 @@ def test_errors_tell_what_to_do(ds: xr.Dataset | None, change: dict[str, Any], w
 
 # ------------------------------------------------------------------------------------------ parameters that are given
 GIVEN: list[tuple[str, dict[str, Any]]] = [
-    ("clue", {"dc": 9.0, "rhoc": 5.0}),
     ("clue", {"dc": 9.0, "rhoc": 5.0, "delta_c": 12.0}),
     ("clue", {"dc": 9.0, "rhoc": 5.0, "delta_o": 30.0, "kernel": "gaussian"}),
-    ("events", {"dt_max": 50.0}),
     ("events", {"dt_max": 50.0, "min_hits": 2, "variant": "global", "connectivity": 4}),
-    ("dbscan", {"eps": 0.4}),
     ("dbscan", {"eps": 0.4, "min_samples": 7}),
     ("fof", {"b": 0.25}),
-    ("fof", {"linking_length": 0.5}),
     ("fof", {"linking_length": 0.5, "min_members": 9}),
     ("hca", {"threshold": 0.3, "n_clusters": 3, "min_size": 1}),
     ("hca", {"threshold": 40, "rule": "euclid", "distance": "full", "height": 3.0, "min_size": 1}),

@@ -2,13 +2,10 @@
 
 import json
 
-import holoviews
 import numpy as np
 import pandas as pd
-import pytest
 
 from daskclust import __version__
-from daskclust.plot._look import load_backends
 
 TOY = ("--dc", 5, "--rhoc", 8, "--delta-c", 5, "--delta-o", 10)
 
@@ -35,18 +32,6 @@ def test_info(command):
     assert int(facts["processor"]["cores"]) >= 1
     assert facts["processor"]["compiled for"]
     assert "daskclust[gpu]" in json.dumps(facts["gpu"]) or "device 0" in facts["gpu"]
-
-
-@pytest.mark.slow
-def test_demo(command, tmp_path, monkeypatch):
-    """Its page has its titles, whatever draws the pictures of a notebook in this process."""
-    load_backends()
-    monkeypatch.setattr(holoviews.Store, "current_backend", "matplotlib")
-    code, out, err = command("demo", "-o", tmp_path / "demo", "--workers", 1)
-    assert code == 0, err
-    assert "equal, element by element" in out
-    page = (tmp_path / "demo" / "clue.html").read_text()
-    assert "Decision plot" in page
 
 
 def test_help_without_arguments_and_the_version(command):

@@ -32,8 +32,8 @@ def result() -> xr.Dataset:
 
 @pytest.fixture(scope="module")
 def many() -> xr.Dataset:
-    """Return 130 000 clustered hits, of which noise alone is more than is drawn as markers."""
-    return datasets.calorimeter(13, 10_000, noise=0.2, rng=0).clust.clue(5.0, 4.0)
+    """Return 200 000 clustered hits, of which noise alone is more than is drawn as markers."""
+    return datasets.calorimeter(20, 10_000, noise=0.2, rng=0).clust.clue(5.0, 4.0)
 
 
 def kinds(result: xr.Dataset, rhoc: float, delta_c: float, delta_o: float) -> dict[str, int]:
