@@ -34,16 +34,6 @@ def test_attributes(toy: xr.Dataset) -> None:
         assert words in result.attrs["clue"]
 
 
-def test_units_of_results(toy: xr.Dataset) -> None:
-    toy["x"].attrs["units"] = toy["y"].attrs["units"] = "mm"
-    result = toy.clust.clue(10.0, 5.0, weight=None)
-    assert [result[name].attrs["units"] for name in ("delta", "density")] == ["mm", "1"]
-    toy = toy.drop_attrs()
-    result = toy.clust.clue(10.0, 5.0)
-    assert not any("units" in result[name].attrs for name in ("delta", "density"))
-    assert "dc=10, rhoc=5, delta_c=10," in result.attrs["clue"]
-
-
 def test_roles_by_name(toy: xr.Dataset) -> None:
     renamed = toy.rename(layer="plane", energy="charge")
     by_name = renamed.clust.clue(10.0, 5.0, layer="plane", weight="charge")

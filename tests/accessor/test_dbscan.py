@@ -112,9 +112,6 @@ def test_b_is_a_fraction_of_the_mean_separation(box: xr.Dataset) -> None:
         ("fof", {"b": 0.2, "coordinates": ("vx", "vy")}, "fraction of the mean separation"),
         ("fof", {"b": -0.2}, "b must be finite and positive, got -0.2"),
         ("fof", {"b": 20.0}, r"linking length of at most half of the box, got b=20\.0: "),
-        ("fof", {"linking_length": 0.2, "min_members": 0}, "min_members must be"),
-        ("fof", {"linking_length": 0.2, "boxsize": (5.0, 5.0)}, "one for each of the 3 axes"),
-        ("dbscan", {"eps": 0.2, "weight": "tau"}, "weight names the variable 'tau'"),
     ],
 )
 def test_what_is_wrong(box: xr.Dataset, method: str, arguments: dict[str, object], message: str) -> None:

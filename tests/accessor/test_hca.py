@@ -27,17 +27,6 @@ def grouped() -> xr.Dataset:
 
 
 # ------------------------------------------------------------------------------------------------------------ estimator
-def test_it_is_the_estimator(cells: xr.Dataset) -> None:
-    parameters = {"threshold": 20, "rule": "mahal", "normalize": True, "distance": "full"}
-    result = cells.clust.hca(**parameters, n_clusters=4, min_size=3)
-    estimator = MahalanobisHCA(**parameters).fit(cells["X"].values)
-    np.testing.assert_array_equal(result["linkage"], estimator.linkage_)
-    np.testing.assert_array_equal(result["label"], estimator.labels(n_clusters=4, min_size=3))
-    assert not result["is_apriori"].any()
-    assert [result[name].dims for name in RESULTS] == [("cell",), ("cell",), ("merge", "linkage_column"), ("merge",)]
-    assert result["linkage_column"].values.tolist() == ["id1", "id2", "height", "size"]
-
-
 def test_cuts(cells: xr.Dataset) -> None:
     estimator = MahalanobisHCA().fit(cells["X"].values)
     np.testing.assert_array_equal(cells.clust.hca()["label"], estimator.labels_)
@@ -84,21 +73,6 @@ def test_coordinates_that_are_variables(cells: xr.Dataset) -> None:
 
 
 # -------------------------------------------------------------------------------------------------------------- Dataset
-def test_attributes(cells: xr.Dataset) -> None:
-    result = cells.clust.hca(np.int64(20), rule="mahal", normalize=True, n_clusters=3, min_size=0.01)
-    assert result.attrs["hca"] == (
-        "threshold=20, rule=mahal, distance=centroid, normalize=True, order=height, noise_label=-1, apriori=None, "
-        "n_clusters=3, min_size=0.01"
-    )
-    attrs = result["linkage"].attrs
-    assert (attrs["threshold"], attrs["rule"], attrs["distance"], attrs["normalize"]) == (20, "mahal", "centroid", 1)
-    assert result["label"].attrs["n_clusters"] == 3
-    assert "apriori='population'" in cells.clust.hca(apriori="population").attrs["hca"]
-    assert "apriori=given" in cells.clust.hca(apriori=cells["population"].values).attrs["hca"]
-    assert "apriori='kmeans'" in cells.clust.hca(apriori="kmeans").attrs["hca"]
-    assert "apriori=4," in cells.clust.hca(apriori=4).attrs["hca"]
-
-
 # ----------------------------------------------------------------------------------------------------------------- dask
 def test_dask_with_apriori_clusters(grouped: xr.Dataset) -> None:
     """Lazy but for the sizes of apriori clusters, where chunks do not hold whole ones."""
@@ -128,10 +102,8 @@ def test_few_cells(cells: xr.Dataset, chunked: bool) -> None:
     ("arguments", "message"),
     [
         ({"n_clusters": 2, "height": 1.0}, "got n_clusters=2 and height=1.0; give one of them"),
-        ({"min_size": 1.5}, "min_size must be a whole number, or a fraction between 0 and 1, got 1.5"),
         ({"apriori": "group"}, r"apriori names the variable 'group', which is not along cell; there are \["),
         ({"apriori": "channel"}, "apriori names the variable 'channel'"),
-        ({"partition": "space"}, "partition must be"),
     ],
 )
 def test_what_is_wrong(cells: xr.Dataset, arguments: dict[str, object], message: str) -> None:

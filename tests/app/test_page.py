@@ -66,31 +66,23 @@ def test_panels_fill_the_grid_however_they_are_arranged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("search", "fault"),
+    ("search", "faults"),
     [
-        ("?rhoc=abc", "rhoc must be a number, got 'abc'"),
-        ("?rhoc=inf", "rhoc must be finite"),
-        ("?dc=-3", "dc must be finite and positive, got -3.0"),
-        ("?kernel=cubic", "kernel must be one of 'flat'"),
-        ("?system=hdbscan", "system must be one of clue"),
-        ("?width=1000", "width must be one of 30, "),
-        ("?%ff=%&&=", "there is no \ufffd=%"),
-        ("?rho=3&dc=7&system=clue", "there is no rho=3"),
-        ("?rhoc", "rhoc must be a number, got ''"),
-        ("?slice=9", "there is no layer '9'"),
-        ("?slice=all&chip=1", "there is no chip=1"),
+        ("?rhoc=abc&dc=-3&kernel=cubic&width=1000&slice=9", ["rhoc must", "'abc'", "got -3.0", "kernel", "'9'"]),
+        ("?system=hdbscan&rhoc=inf&%ff=%&&=&rho=3", ["system must be one of clue", "rhoc must be finite", "rho=3"]),
+        ("?rhoc&slice=all&chip=1", ["rhoc must be a number, got ''", "there is no chip=1"]),
     ],
 )
-def test_what_is_broken_in_an_address_is_told_and_ignored(search: str, fault: str, monkeypatch: Any) -> None:
+def test_what_is_broken_in_an_address_is_told_and_ignored(search: str, faults: list[str], monkeypatch: Any) -> None:
     monkeypatch.setattr(layout, "Address", lambda _: Address(Location(search)))
     state = State(DATA["clue"]())
     before = state.values
     explorer = layout.Explorer(state)
-    assert {**state.values, "dc": 0} == {**before, "dc": 0}
+    assert state.values == before
     assert state.present.n_clusters
     note = html.unescape(explorer.ignored.object) if explorer.ignored.visible else ""
     assert note.startswith("Ignored in the address: ")
-    assert fault in note
+    assert [fault for fault in faults if fault not in note] == []
 
 
 # ------------------------------------------------------------------------------------------------------- in a browser

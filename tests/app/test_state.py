@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
-from cases.explorer import DATA, STEPS, glyphs, made, written
+from cases.explorer import DATA, STEPS, glyphs, made
 from hypothesis import given
 from hypothesis import strategies as st
 
 import daskclust.app
-from daskclust import CLUE, datasets, properties, systems
+from daskclust import CLUE, datasets, properties
 from daskclust.app.code import code
 from daskclust.app.parameters import Parameter
-from daskclust.app.selection import ChosenBox, ChosenClusters, Lasso, Range
+from daskclust.app.selection import ChosenBox, ChosenClusters, Lasso
 from daskclust.app.slices import Layers, TimeWindows
 from daskclust.app.state import State
 from daskclust.app.systems import DELTA, DENSITY, SYSTEMS, Clue, names_for
@@ -167,15 +164,11 @@ def test_errors_tell_what_to_do(ds: xr.Dataset | None, change: dict[str, Any], w
 
 # ------------------------------------------------------------------------------------------ parameters that are given
 GIVEN: list[tuple[str, dict[str, Any]]] = [
-    ("clue", {"dc": 9.0, "rhoc": 5.0}),
     ("clue", {"dc": 9.0, "rhoc": 5.0, "delta_c": 12.0}),
     ("clue", {"dc": 9.0, "rhoc": 5.0, "delta_o": 30.0, "kernel": "gaussian"}),
-    ("events", {"dt_max": 50.0}),
     ("events", {"dt_max": 50.0, "min_hits": 2, "variant": "global", "connectivity": 4}),
-    ("dbscan", {"eps": 0.4}),
     ("dbscan", {"eps": 0.4, "min_samples": 7}),
     ("fof", {"b": 0.25}),
-    ("fof", {"linking_length": 0.5}),
     ("fof", {"linking_length": 0.5, "min_members": 9}),
     ("hca", {"threshold": 0.3, "n_clusters": 3, "min_size": 1}),
     ("hca", {"threshold": 40, "rule": "euclid", "distance": "full", "height": 3.0, "min_size": 1}),
@@ -189,38 +182,6 @@ def test_given_parameters_have_the_answer_of_the_method(name: str, given: dict[s
     wanted = getattr(DATA[name]().clust, name)(**given)
     np.testing.assert_array_equal(state.update().label, wanted["label"])
     np.testing.assert_array_equal(made(state)["result"]["label"], wanted["label"])
-
-
-@pytest.mark.parametrize("name", SYSTEMS)
-def test_defaults_are_those_of_the_estimator(name: str) -> None:
-    """But for lengths, densities and sizes, which are derived from the data."""
-    derived = {"eps", "b", "linking_length", "delta_c", "delta_o", "threshold", "n_clusters"}
-    defaults = inspect.signature(systems.SYSTEMS[name].estimator).parameters
-    mine = State(DATA[name](), name).values
-    known = {key for key in mine if key in defaults and defaults[key].default is not inspect.Parameter.empty} - derived
-    assert {key: mine[key] for key in known} == {key: defaults[key].default for key in known}
-
-
-@pytest.mark.parametrize("name", SYSTEMS)
-def test_the_command_takes_the_parameters(name: str, command: Any, tmp_path: Path, monkeypatch: Any) -> None:
-    """All that the explorer has, but choices of the page alone."""
-    path = written(name, DATA[name](), tmp_path)
-    values = {
-        key: value
-        for key, value in State(DATA[name](), name).values.items()
-        if key not in ("by", "cut", "apriori", "channels")
-    }
-    served: dict[str, Any] = {}
-
-    def serve(ds: Any, system: str, **options: Any) -> Any:
-        served.update(options)
-        loop = SimpleNamespace(start=lambda: None)
-        return SimpleNamespace(port=1234, start=lambda: None, stop=lambda: None, io_loop=loop)
-
-    monkeypatch.setattr(daskclust.app, "serve", serve)
-    words = [word for key, value in values.items() for word in (f"--{key.replace('_', '-')}", str(value))]
-    assert command("explore", path, "--system", name, "--no-browser", *words)[0] == 0
-    assert {key: served.get(key) for key in values} == values
 
 
 # --------------------------------------------------------------------------------- slices, short numbers, hidden pixels
@@ -241,20 +202,6 @@ def test_each_time_is_in_the_window_of_its_position_only(times: list[float], dat
     assert windows.of_key(windows.key(part)) == part
     assert windows.at(0, length).low <= toa.min()
     assert windows.at(windows.count(length) - 1, length).high > toa.max()
-
-
-@pytest.mark.parametrize(
-    ("high", "unit", "part", "words"),
-    [
-        (5e7, "ns", (12.4e6, 13.1e6), "12.40 - 13.10 ms"),
-        (5e7, "ns", (0.0, 2e4), "0.000 - 0.020 ms"),
-        (3e9, "ns", (1e9, 2e9), "1.0 - 2.0 s"),
-        (900.0, "ns", (100.0, 200.0), "100 - 200 ns"),
-        (90.0, "", (10.0, 20.0), "10 - 20"),
-    ],
-)
-def test_windows_are_called_by_their_times(high: float, unit: str, part: tuple[float, float], words: str) -> None:
-    assert TimeWindows(np.array([0.0, high]), unit).words(Range("toa", *part)) == words
 
 
 def test_layers_need_not_follow_each_other() -> None:

@@ -20,7 +20,7 @@ from daskclust.app.layout import Explorer
 from daskclust.app.look import LIGHT, parts
 from daskclust.app.opening import open_file
 from daskclust.app.selection import Branches, ChosenBox, Lasso, Range, mask_of
-from daskclust.app.state import Request, State
+from daskclust.app.state import State
 from daskclust.app.systems import Hierarchy
 from daskclust.app.views.decision import DecisionPlot
 from daskclust.app.views.dendrogram import Dendrogram
@@ -28,7 +28,6 @@ from daskclust.app.views.histogram import Histogram
 from daskclust.app.views.picture import Picture
 from daskclust.app.views.table import TableView
 from daskclust.core import hierarchy as tree
-from daskclust.core.device.machine_code import compiling
 from daskclust.core.merge.labels import same_partition
 from daskclust.io import write_cells, write_hits
 from daskclust.plot._look import COLORS
@@ -171,27 +170,6 @@ def test_what_is_chosen_in_a_slice_is_of_the_slice() -> None:
     np.testing.assert_array_equal(made(state)["inside"], state.mask)
 
 
-def test_compiling_is_told_beside_the_time_of_a_picture(monkeypatch: pytest.MonkeyPatch) -> None:
-    explorer = daskclust.app.explore(MANY["clue"]())
-    words: list[str] = []
-    compute = Request.outcome
-
-    def compiled_and_computed(request: Request) -> Any:
-        with compiling.expecting(16):
-            for is_busy, seconds in ((True, 0.0), (False, 1e4)):
-                compiling.heard("a worker", compiling.Compiling(6, 16, is_busy=is_busy, kernels=6, seconds=seconds))
-                words.append(explorer.head.object)
-        return compute(request)
-
-    monkeypatch.setattr(Request, "outcome", compiled_and_computed)
-    monkeypatch.setattr(compiling, "seconds_of", {compiling.THIS_PROCESS: 0.0})
-    explorer.controls["rhoc"].slider.value = np.log10(20.0)
-    assert "compiling kernels for this machine, once: 6 of about 16 …" in words[0]
-    assert "working …" in words[1]
-    assert "0 ms · compiling 10000.0 s, once" in explorer.head.object
-    assert not compiling.listeners
-
-
 def test_clicks_choose_a_cluster_and_light_its_row() -> None:
     explorer = daskclust.app.explore(DATA["clue"]())
     state, picture, table = explorer.state, view(explorer, Picture), view(explorer, TableView).panel
@@ -245,9 +223,7 @@ def test_one_cluster_has_a_line_in_histograms_and_clear_goes_back_to_all() -> No
     ("longest", "unit", "wanted", "size"),
     [
         (900.0, "ns", "ns", 1.0),
-        (2e5, "ns", "us", 1e3),
         (3e7, "ns", "ms", 1e6),
-        (5e10, "ns", "s", 1e9),
         (9.0, "", "", 1.0),
     ],
 )
@@ -476,7 +452,3 @@ def test_chips_are_looked_at_one_by_one(layout: Any, tmp_path: Path) -> None:
     assert chooser.value == Range("chip", 3, 3)
     chooser.value = None
     assert len(glyphs(explorer, Picture)[1]["x"]) < len(chip)  # it is zoomed to
-
-
-def test_one_chip_has_no_chooser() -> None:
-    assert not hasattr(daskclust.app.explore(DATA["events"]()), "chip_chooser")

@@ -5,6 +5,7 @@ import json
 import numba
 import numpy as np
 import pytest
+from cases.lanes import quick_first
 
 from bench.command import main
 from bench.report import markdown
@@ -23,7 +24,7 @@ def small(name, **given):
     return bench(name, options_of(name, {"repeats": 1, "threads": (1,), **SMALL[name], **given}))
 
 
-@pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.parametrize("name", quick_first(SYSTEMS, 2))
 def test_every_run_has_figures_a_floor_and_a_line(name):
     before, given = numba.get_num_threads(), SMALL[name]
     report = small(name, threads=(1, 0, 1))  # of each number one run

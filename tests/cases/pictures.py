@@ -14,7 +14,7 @@ from daskclust import MahalanobisHCA, datasets, plot, properties
 @functools.cache
 def event() -> xr.Dataset:
     """Return clustered hits of an event in a calorimeter."""
-    made = datasets.hgcal_event(40, n_noise=4_000, rng=1)
+    made = datasets.hgcal_event(40, n_noise=2_000, rng=1)
     return made.clust.clue(2.0, 0.3, delta_c=2.0, delta_o=3.0)
 
 
@@ -27,26 +27,26 @@ def layer() -> xr.Dataset:
 @functools.cache
 def hits() -> xr.Dataset:
     """Return clustered hits of lead ions, with times of flight after triggers each millisecond."""
-    made = datasets.timepix(60_000, kind="lead", rng=1).clust.events(200.0, min_hits=3)
+    made = datasets.timepix(15_000, kind="lead", rng=1).clust.events(200.0, min_hits=3)
     return made.assign(tof=made["toa"] % 1e6)
 
 
 @functools.cache
 def chips() -> xr.Dataset:
     """Return hits of pions on two chips."""
-    return datasets.timepix(20_000, kind="pion45", chips=2, rng=2).clust.events(200.0, min_hits=3)
+    return datasets.timepix(8_000, kind="pion45", chips=2, rng=2).clust.events(200.0, min_hits=3)
 
 
 @functools.cache
 def particles() -> xr.Dataset:
     """Return the particles of a box, linked to halos."""
-    return datasets.cosmology_box(60_000, smallest=20, filaments=0.1, rng=1).clust.fof(b=0.2, min_members=20)
+    return datasets.cosmology_box(15_000, smallest=20, filaments=0.1, rng=1).clust.fof(b=0.2, min_members=20)
 
 
 @functools.cache
 def cells() -> tuple[xr.Dataset, MahalanobisHCA, Any]:
     """Return cells, their hierarchy, and a cut of it."""
-    made = datasets.cytometry(5_000, 8, rarest=0.01, rng=3)
+    made = datasets.cytometry(1_500, 8, rarest=0.03, rng=3)
     hca = MahalanobisHCA(threshold=100).fit(made)
     return made, hca, hca.labels(n_clusters=9, min_size=30)
 
@@ -64,7 +64,7 @@ def halos() -> xr.Dataset:
 
 
 def _other_tree() -> Any:
-    return MahalanobisHCA(threshold=1000).fit(cells()[0]).linkage_
+    return MahalanobisHCA(threshold=300).fit(cells()[0]).linkage_
 
 
 PICTURES: dict[str, Callable[[], Any]] = {

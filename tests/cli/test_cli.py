@@ -2,13 +2,10 @@
 
 import json
 
-import holoviews
 import numpy as np
 import pandas as pd
-import pytest
 
 from daskclust import __version__
-from daskclust.plot._look import load_backends
 
 TOY = ("--dc", 5, "--rhoc", 8, "--delta-c", 5, "--delta-o", 10)
 
@@ -35,25 +32,6 @@ def test_info(command):
     assert int(facts["processor"]["cores"]) >= 1
     assert facts["processor"]["compiled for"]
     assert "daskclust[gpu]" in json.dumps(facts["gpu"]) or "device 0" in facts["gpu"]
-
-
-def test_info_tells_what_to_install(command, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setattr("daskclust.machine.importlib.util.find_spec", lambda name: None)
-    _, out, _ = command("info")
-    assert 'pip install "daskclust[gpu]"' in out
-
-
-@pytest.mark.slow
-def test_demo(command, tmp_path, monkeypatch):
-    """Its page has its titles, whatever draws the pictures of a notebook in this process."""
-    load_backends()
-    monkeypatch.setattr(holoviews.Store, "current_backend", "matplotlib")
-    code, out, err = command("demo", "-o", tmp_path / "demo", "--workers", 1)
-    assert code == 0, err
-    assert "equal, element by element" in out
-    page = (tmp_path / "demo" / "clue.html").read_text()
-    assert "Decision plot" in page
 
 
 def test_help_without_arguments_and_the_version(command):

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from cases.files.growing import growing_file
+from cases.lanes import quick_first
 
 from daskclust import EventBuilder, EventStream, io
 from daskclust.cli._pixels import Ending
@@ -133,7 +134,7 @@ def matrices(tmp_path_factory):
     return write_calibration(tmp_path_factory.mktemp("calibration") / "matrices", a=a)
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", quick_first(range(4), 2))
 def test_options_are_parameters(run, raw, matrices, small_rounds, number, target, hits):
     """Options drawn at random, against `EventBuilder`, `calibrate`, `time_of_flight` and `select`."""
     rng = np.random.default_rng(number)
@@ -195,6 +196,7 @@ def test_common_coordinates_are_as_the_file_tells(run, tmp_path, small_rounds, o
     assert_table(target, table)
 
 
+@pytest.mark.slow
 def test_workers_give_the_same(run, tmp_path, raw, matrices, scheduler, small_rounds, hits):
     """With pixels that have no energy, which add nothing."""
     here, there = tmp_path / "here.parquet", tmp_path / "there.parquet"
@@ -212,15 +214,16 @@ def test_workers_give_the_same(run, tmp_path, raw, matrices, scheduler, small_ro
     assert told["noise_hits"] == int((labelled["label"] < 0).sum())
 
 
-@pytest.mark.parametrize("how", ["in memory", "on workers", "followed"])
-def test_what_is_lost_is_told(run, tmp_path, raw, scheduler, how):
+@pytest.mark.parametrize("how", quick_first(["in memory", "followed", "on workers"], 2))
+def test_what_is_lost_is_told(run, tmp_path, raw, request, how):
     """Bytes between chunks, an unknown word, a chunk that is cut; in a file, hits later than --disorder, too."""
     data, unknown = raw.read_bytes(), b"TPX3" + bytes([0, 0, 8, 0]) + (0x10 << 56).to_bytes(8, "little")
     half = len(data) // 2 // 8 * 8
     source = tmp_path / "run.tpx3"
     source.write_bytes(b"junk!" + data + unknown + b"junk" + data[:half] + unknown + data[half:-11])
-    options = {"on workers": ("--scheduler", scheduler), "followed": ("--follow", "--idle", 0.1)}
-    told = run(source, "--disorder", 1, *options.get(how, ()))
+    options = {"in memory": (), "followed": ("--follow", "--idle", 0.1)}
+    options = options[how] if how in options else ("--scheduler", request.getfixturevalue("scheduler"))
+    told = run(source, "--disorder", 1, *options)
     counts = open_tpx3(source, disorder=1e3).attrs
     names = ["n_unknown", "n_chunks_cut", "n_bytes_skipped", "n_bytes_truncated"]
     assert min(counts[name] for name in [*names, "n_late"]) > 0

@@ -156,7 +156,7 @@ def check(path, hits, is_table):
 
 @pytest.mark.parametrize(
     "number",
-    [pytest.param(k, marks=[pytest.mark.slow] * (k not in QUICK)) for k in range(in_long_lane(200, otherwise=30))],
+    [pytest.param(k, marks=[pytest.mark.slow] * (k not in QUICK)) for k in range(in_long_lane(200, otherwise=20))],
 )
 def test_what_was_received_is_kept(tmp_path, sent, number, request):
     ending, outputs, rng = draw(number)

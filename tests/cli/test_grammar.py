@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from cases.lanes import some_of
 from scipy.spatial import cKDTree
 
 from daskclust import app, datasets, io
@@ -87,8 +88,7 @@ def explored(command, monkeypatch):
     return explore
 
 
-@pytest.mark.parametrize("suffix", ["", "csv", "zarr"])
-@pytest.mark.parametrize("name", LINES)
+@some_of(5, name=LINES, suffix=["", "csv", "zarr"])
 def test_what_next_shows_what_was_written(command, files, explored, name, suffix):
     """Or the source, where the explorer does not read the output, or there is none."""
     target = () if not suffix else ("-o", f"out.{suffix}")
@@ -140,7 +140,7 @@ def test_what_next_shows_no_other_particles(command, tmp_path, monkeypatch):
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("where", ["here", pytest.param("on workers", marks=pytest.mark.slow)])
-def test_the_reason_for_no_clusters(command, files, scheduler, line, reason, where):
+def test_the_reason_for_no_clusters(command, files, request, line, reason, where):
     """Against brute force, and programs of others."""
     (files / "none.csv").write_text("x,y\n")
     hits, box = io.read_hits("hits.parquet"), io.open_particles("snapshot.hdf5", chunks=None)
@@ -162,7 +162,7 @@ def test_the_reason_for_no_clusters(command, files, scheduler, line, reason, whe
         "halo": np.bincount(groups[groups >= 0]).max(),
         "cells": np.bincount(cells).max(),
     }
-    there = () if where == "here" else ("--scheduler", scheduler)
+    there = () if where == "here" else ("--scheduler", request.getfixturevalue("scheduler"))
     code, out, err = command(*line.split(), "--json", *there)
     assert (code, err) == (0, "")
     assert json.loads(out)["reason"].startswith(reason.format(**facts))
@@ -200,18 +200,3 @@ def test_a_dry_run_tells_and_writes_nothing(summary, files, monkeypatch, line, f
         assert told["basis"].startswith("the time is an estimate on")
     if "csv" in line.split()[1]:
         assert told["hits"] == pytest.approx(6794, rel=0.05)
-
-
-def test_a_dry_run_is_told_in_words_and_its_errors_in_two_lines(command, files):
-    code, out, err = command("clue", "hits.parquet", "--dc", 2, "--rhoc", 1, "--dry-run")
-    assert (code, err) == (0, "")
-    assert "Dry run, nothing was done" in out
-    for line, what in (
-        ("clue none.csv --dc 2 --rhoc 1", "no such file: none.csv"),
-        ("events run.tpx3 --dt-max 200 --follow", "--dry-run needs a file with all its hits"),
-        ("dbscan snapshot.hdf5 --eps -1", "eps must be finite and positive, got -1"),
-    ):
-        code, out, err = command(*line.split(), "--dry-run")
-        assert (code, out) == (1, "")
-        assert what in err.splitlines()[0]
-        assert len(err.splitlines()) == 2

@@ -50,11 +50,6 @@ def folder(cells, grouped, tmp_path_factory):
     return folder
 
 
-def linkage_of(source, columns=slice(None), **parameters):
-    """Return the hierarchy of the values that a file has: text has float32 in the fewest digits."""
-    return MahalanobisHCA(**parameters).fit(io.read_cells(source)["X"].values[:, columns]).linkage_
-
-
 def merges_of(out):
     """Return ids and heights of printed lines, which have nothing else."""
     rows = [line.split(" ") for line in out.splitlines()]
@@ -142,56 +137,4 @@ def test_table_of_merges(summary, grouped, folder, tmp_path, suffix):
         assert "apriori='apriori'" in attrs["hca"]
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".npy"])
-def test_labels(summary, cells, folder, tmp_path, suffix):
-    target = tmp_path / f"labels{suffix}"
-    arguments = ("--n-clusters", 4, "--min-size", "0.05")
-    told = summary("hca", folder / "cells.fcs", "--threshold", 30, "-o", target, *arguments)
-    expected = MahalanobisHCA(30).fit(cells["X"].values).labels(n_clusters=4, min_size=0.05)
-    if suffix == ".npy":
-        labels = np.load(target)
-    else:
-        again = io.read_cells(target)
-        labels = again["label"]
-        np.testing.assert_array_equal(again["X"].astype(np.float32), cells["X"])
-        twice = summary("hca", target, "--threshold", 30, *arguments)  # the labels are no channel
-        assert {name: told[name] for name in ("cells", "clusters", "noise")}.items() <= twice.items()
-    np.testing.assert_array_equal(labels, expected)
-    assert (told["clusters"], told["noise"]) == (4, (expected < 0).sum())
-    assert told["output"] == str(target)
-    height = ("--height", 2.5, "-o", target)
-    assert summary("hca", folder / "cells.fcs", "--threshold", 30, *height)["noise"] == 0
-
-
-def test_tables_for_the_reader(hca, folder, tmp_path):
-    both = ("--merges", tmp_path / "tree.csv", "-o", tmp_path / "labels.csv", "--n-clusters", 3, "--min-size", 20)
-    code, out, err = hca(folder / "data", 30, *both)
-    assert (code, err) == (0, "")
-    assert "Largest clusters" in out
-    assert "Top of the tree" not in out
-    code, out, _ = hca(folder / "data", 30, "--merges", tmp_path / "tree.npy", "--min-size", 10)
-    assert "merges of clusters of 10 cells or more" in " ".join(out.split())
-    assert "│ 598 │" in out  # the root
-    code, out, err = hca(folder / "data", 30, "--n-clusters", 3)  # no file: lines, and the clusters beside
-    assert len(out.splitlines()) == 299
-    assert "Largest clusters" in err
-
-
 # ---------------------------------------------------------------------------------------------------------------- input
-def test_files_channels_and_transformations(hca, summary, cells, folder, tmp_path):
-    X = cells["X"].values
-    for name in ("cells.csv", "cells.parquet", "cells.fcs", "data"):
-        expected = linkage_of(folder / name, threshold=30)
-        assert_printed(hca(folder / name, 30), expected)
-        np.testing.assert_allclose(expected[:, 2], MahalanobisHCA(30).fit(X).linkage_[:, 2], rtol=1e-4)
-    (tmp_path / "table.txt").write_bytes((folder / "cells.csv").read_bytes())
-    assert_printed(hca(tmp_path / "table.txt", 30), linkage_of(folder / "cells.csv", threshold=30))
-    some = MahalanobisHCA(30).fit(X[:, [2, 0]]).linkage_
-    assert_printed(hca(folder / "cells.parquet", 30, "--channels", "marker_3, marker_1"), some)
-    assert_printed(hca(folder / "data", 30, "--channels", "channel_3,channel_1"), some)
-    raw = xr.Dataset({"X": (("cell", "channel"), np.sinh(X.astype(np.float64)) * 5)}, {"channel": ["a", "b", "c"]})
-    io.write_cells(raw, tmp_path / "raw.csv")
-    arguments = ("--transform", "arcsinh", "--cofactor", 5, "--merges", tmp_path / "tree.npy")
-    summary("hca", tmp_path / "raw.csv", "--threshold", 30, *arguments)
-    expected = MahalanobisHCA(30).fit(io.arcsinh_transform(raw, 5)["X"].values)  # text has all digits of float64
-    np.testing.assert_array_equal(np.load(tmp_path / "tree.npy"), expected.linkage_)

@@ -11,7 +11,6 @@ import typer
 from typer.testing import CliRunner
 
 from daskclust import cli
-from daskclust.cli import _console as console
 
 PROGRAM = typer.main.get_command(cli.app)
 COMMANDS = sorted(PROGRAM.commands)
@@ -90,36 +89,6 @@ def test_quiet_is_silent(command, files):
 
 
 # ----------------------------------------------------------------------------------------------------------------- help
-@pytest.mark.parametrize("name", ["", *COMMANDS])
-def test_help_and_manual_fit(command, monkeypatch, name):
-    """In a pipe, without colours; examples are in one piece, to be copied."""
-    monkeypatch.setenv("COLUMNS", "80")
-    code, out, err = shown = command(*[name][: bool(name)], "--help-all")
-    assert (code, err) == (0, "")
-    assert name not in ("", "clue") or shown == command("help", *[name][: bool(name)])
-    assert "\x1b" not in out
-    framed, _, examples = out.partition(" Examples\n")
-    assert max(map(len, framed.splitlines())) <= 80
-    for _, line in examples_of(PROGRAM.commands[name] if name else PROGRAM):
-        assert f"\n  {line}\n" in examples
-    monkeypatch.setenv("COLUMNS", "100")
-    code, out, err = command(*[name][: bool(name)], "--help")
-    assert (code, err) == (0, "")
-    assert len(out.splitlines()) <= 44  # a screen
-    assert max(map(len, out.splitlines())) <= 100
-    assert out.rstrip().endswith(f"daskclust {name} --help-all".replace("  ", " "))
-    assert not name or "--json" not in out
-
-
-@pytest.mark.parametrize("name", console.READS)
-def test_the_manual_tells_columns_that_are_read(command, name):
-    field, names = console.READS[name]
-    assert set(field.required) <= set(names)
-    assert all(field.find(each) for each in names)
-    out = " ".join(command("help", name)[1].split())
-    assert f"{names[0]} {field.find(names[0]).doc}" in out
-
-
 # ----------------------------------------------------------------------------------------------------------- completion
 def complete(shell, *words):
     """Return what a shell is told when it asks, as the scripts of --install-completion do."""
@@ -145,9 +114,3 @@ def test_shells_are_told_commands_options_and_choices(shell, words, offered):
     for word in offered:
         assert word in answer
     assert "Traceback" not in answer
-
-
-def test_files_are_left_to_the_shell():
-    for shell, answer in (("bash", ""), ("zsh", "_files"), ("fish", "")):
-        assert complete(shell, "clue", "").strip() == answer
-        assert complete(shell, "clue", "hits.csv", "-o", "").strip() == answer

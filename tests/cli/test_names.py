@@ -27,24 +27,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("line", "message"),
     [
         *((f"{source} --where 'sise > 3'", MEANT) for source in ("run.tpx3", "run.csv", "tcp://h:1 --follow")),
-        ("run.tpx3 --where 'size > [3]'", "is not allowed"),
         ("run.tpx3 --where 'tof > 3'", "unknown tof"),
         ("run.tpx3 --where 'tof > 3' --trigger 1", "run.tpx3 has no chunk of"),
-        ("run.tpx3 --where 'energy > 3' --calibration here", "no such"),
         ("run.csv --where 'energy > 1 and tof > 1'", "run.csv has no"),
     ],
 )
 def test_where_knows_which_columns_there_will_be(command: Any, line: str, message: str) -> None:
     status, _, err = command("events", "--dt-max", 100, *shlex.split(line))
     assert (status, message in err) == (1, True), err
-
-
-def test_where_of_a_table_is_checked_by_its_head(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    hits = {name: np.arange(4) for name in ("x", "y", "toa", "tot")}
-    io.write_hits(io.to_dataset(hits, field="timepix"), "run.parquet")
-    monkeypatch.setattr("daskclust.cli.events.windows", None)
-    status, _, err = command("events", "run.parquet", "--dt-max", 100, "--where", "energy > 3")
-    assert (status, "unknown energy" in err) == (1, True), err
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import json
 import os
 import pty
 import re
-import resource
 import select
 import signal
 import subprocess
@@ -241,21 +240,6 @@ def test_a_full_disk_behind_standard_output(command, made, monkeypatch, line):
         code, _, err = command(*line)
     assert code == 1
     assert in_two_lines(err.partition("Mahalanobis")[0] or err) == "error: no space left on device"
-
-
-@pytest.mark.parametrize("suffix", [".parquet", ".h5"])
-def test_a_file_larger_than_may_be(command, made, tmp_path, monkeypatch, suffix):
-    monkeypatch.chdir(made)
-    target, before = tmp_path / f"new{suffix}", resource.getrlimit(resource.RLIMIT_FSIZE)
-    command(*CLUE)  # compiles kernels, whose files may be larger
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
-    try:
-        code, out, err = command(*CLUE, "-o", target)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert (code, out) == (1, "")
-    assert in_two_lines(err) == f"error: file too large: {target}"
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture

@@ -75,13 +75,6 @@ def test_workers_that_do_not_see_a_file(command, files, scheduler, monkeypatch, 
     assert hint == "hint: put it where all machines have it under the same name"
 
 
-def test_the_summary_tells_how_long_workers_took_to_start(summary, files, scheduler):
-    stages = {"seconds_starting", "seconds_reading", "seconds_clustering", "seconds_writing"}
-    told = summary("dbscan", "snapshot.hdf5", "--eps", 0.3, "-o", "out.csv", "--verbose", "--scheduler", scheduler)
-    assert told.keys() >= stages
-    assert "seconds_starting" not in summary("dbscan", "snapshot.hdf5", "--eps", 0.3, "--verbose")
-
-
 @pytest.mark.slow
 def test_a_scheduler_that_is_lost_after_the_computation(command, files, elsewhere, monkeypatch):
     """Its results are lost, too: an error in two lines, and no half of a file."""
@@ -118,9 +111,3 @@ def test_warm_compiles_what_is_not_there(summary, tmp_path, monkeypatch):
     assert first["compiled"] >= 5
     assert second["compiled"] == 0
     assert list(tmp_path.rglob("*.nbc"))
-
-
-def test_warm_needs_systems(command):
-    code, out, err = command("warm", "evens")
-    assert (code, out) == (1, "")
-    assert err == "error: systems are clue, events, fof, dbscan, hca, or all\nhint: got 'evens'\n"

@@ -29,8 +29,6 @@ def lazy(values):
 @pytest.mark.parametrize(
     ("parameters", "points", "how", "words"),
     [
-        ({"rhoc": -1}, X, {}, "rhoc must be finite and not negative, got -1"),
-        ({"kernel": "box"}, X, {}, "flat.*'box'"),
         ({"kernel": 3}, X, {}, "got 3"),
         ({"kernel": GaussianKernel(-1.0)}, X, {}, r"sigma must be finite and positive, got -1\.0"),
         ({"kernel": ExponentialKernel(0.0)}, X, {}, r"length must be finite and positive, got 0\.0"),

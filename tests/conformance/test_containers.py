@@ -115,7 +115,7 @@ USES: dict[str, tuple[pd.DataFrame, Callable[[Any], Any]]] = {
 }
 
 
-@some_of(45, use=USES, container=CONTAINERS)
+@some_of(24, use=USES, container=CONTAINERS)
 def test_tables_with_names_give_the_answer_of_pandas(container: str, use: str) -> None:
     frame, fit = USES[use]
     np.testing.assert_array_equal(fit(CONTAINERS[container](frame)), fit(frame))

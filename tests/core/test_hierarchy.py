@@ -244,25 +244,3 @@ def test_what_is_no_linkage(change: dict[tuple[int, int], float], message: str) 
     for call in (tree.check_linkage, tree.point_heights, tree.leaf_order, tree.is_monotone):
         with pytest.raises(ValueError, match=message):
             call(Z)
-
-
-def test_wrong_arguments() -> None:
-    Z = chain(4)
-    for shape in ((4,), (3, 3), (0,)):
-        with pytest.raises(ValueError, match=r"shape \(n - 1, 4\), got shape"):
-            tree.check_linkage(np.ones(shape))
-    for how, words in (
-        ({}, "give n_clusters or height, and not both"),
-        ({"n_clusters": 2, "height": 1.0}, "give n_clusters or height, and not both"),
-        ({"n_clusters": 5}, "the 4 points have at most 4 clusters, got n_clusters = 5"),
-        ({"n_clusters": 0}, "n_clusters must be 1 or more, got 0"),
-        ({"height": math.nan}, "height must be a number, got nan"),
-        *(({"height": 1.0, "min_size": size}, "a fraction between 0 and 1") for size in (0.0, 1.0, -0.1, math.nan)),
-        ({"height": 1.0, "min_size": 0}, "min_size must be 1 or more, got 0"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            tree.cut(Z, **how)
-    with pytest.raises(ValueError, match="node must be at most 6, the root of 4 points, got 7"):
-        tree.members(Z, 7)
-    with pytest.raises(ValueError, match="one for each of the 4 points of Z, got shape"):
-        tree.node_labels(Z, [0, 1])

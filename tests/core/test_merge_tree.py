@@ -177,7 +177,9 @@ def _named(sender, receivers):
     return [f"{sender} to {b}" for b in range(receivers)]
 
 
-@pytest.mark.parametrize("system", ["clue around", "clue of layers in blocks", "dbscan", "friends in a box"])
+@pytest.mark.parametrize(
+    "system", quick_first(["dbscan", "clue of layers in blocks", "clue around", "friends in a box"], 2)
+)
 def test_answers_by_the_exchange_of_workers(system, client, monkeypatch):
     monkeypatch.setattr(exchange, "_FEW", 0)
     wanted = fit(system, MIXED).labels_

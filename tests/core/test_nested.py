@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import lanes
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,21 +17,21 @@ from daskclust.properties import cluster_table
 ak = pytest.importorskip("awkward")
 
 RESULTS = ("labels_", "density_", "delta_", "nearest_higher_", "is_seed_")
-REAL = ("f4", "f8")
 
 
 @st.composite
 def events(draw: Any) -> tuple[list[int], dict[str, Any]]:
     """Return the numbers of points of events, and columns of any types: few places, so that points are neighbours."""
+    real = ("f8",) if lanes.drawn == "common" else ("f4", "f8")
     counts = draw(st.lists(st.integers(0, 6), max_size=6))
     rng, n = np.random.default_rng(draw(st.integers(0, 99))), sum(counts)
     columns = {
-        axis: rng.integers(0, 4, n).astype(draw(st.sampled_from((*REAL, "i4", "u1", "i8")))) for axis in ("x", "y")
+        axis: rng.integers(0, 4, n).astype(draw(st.sampled_from((*real, "i4", "u1", "i8")))) for axis in ("x", "y")
     }
     if draw(st.booleans()):
         columns["layer"] = rng.integers(0, 2, n).astype(draw(st.sampled_from(("i4", "u2", "i8"))))
     if draw(st.booleans()):
-        columns["energy"] = rng.integers(1, 4, n).astype(draw(st.sampled_from(REAL)))
+        columns["energy"] = rng.integers(1, 4, n).astype(draw(st.sampled_from(real)))
     return counts, columns
 
 
@@ -52,6 +53,7 @@ def joined(columns: dict[str, Any]) -> Any:
     return np.stack([columns["x"], columns["y"]], axis=1)
 
 
+@lanes.every_shape
 @given(events(), st.sampled_from(["zipped", "fields", "chosen", "option"]))
 def test_lists_are_events_of_clue(drawn: Any, form: str) -> None:
     counts, columns = drawn
@@ -76,6 +78,7 @@ def test_lists_are_events_of_clue(drawn: Any, form: str) -> None:
             assert ak.to_numpy(ak.flatten(result)).dtype == getattr(wanted, name).dtype
 
 
+@lanes.every_shape
 @given(events(), st.booleans())
 def test_lists_are_clustered_one_by_one(drawn: Any, weighted: bool) -> None:
     counts, columns = drawn

@@ -19,7 +19,6 @@ from daskclust.properties import cluster_table, halo_table
 NAMES = [name for sizes in SIZES.values() for name in sizes]
 LENGTHS = [("cm", "mm", "um", "m", "nm", "km"), ("kpc", "pc", "Mpc"), ("kpc/h", "Mpc/h")]  # powers of ten apart
 SCALE = {"clue": 2.0, "dbscan": 1.0, "fof": 0.5}  # lengths that suit `points`
-LINES = {"clue": ("--dc", 2.0, "--rhoc", 3.0), "dbscan": ("--eps", 1.0), "fof": ("--linking-length", 0.5)}
 
 
 def points(n: int = 400) -> xr.Dataset:
@@ -121,23 +120,6 @@ def test_the_answer_is_that_of_data_converted_by_hand(system: str, pair: tuple[s
     np.testing.assert_array_equal(label_of(system, asked).values, expected)
     np.testing.assert_array_equal(np.asarray(fit_of(system, asked)), expected)
     xr.testing.assert_identical(mixed, before)
-
-
-@pytest.mark.parametrize(
-    ("system", "told"), [("clue", "option"), ("fof", "file"), pytest.param("dbscan", "file", marks=pytest.mark.slow)]
-)
-def test_the_command_line(system: str, told: str, tmp_path: Path, command: Any) -> None:
-    ds = points()
-    mixed = ds.assign(y=ds["y"] * 10)
-    mixed = in_units(mixed, x="cm", y="mm") if told == "file" else mixed.drop_attrs()
-    path, out = tmp_path / "points.parquet", tmp_path / "out.parquet"
-    io.write_hits(mixed, path)
-    option = ("--units", "x=cm,y=mm") if told == "option" else ()
-    more = ("--workers", 1, "--chunks", 150) if system == "dbscan" else ()
-    code, _, err = command(system, path, *LINES[system], *option, *more, "-o", out, "--quiet")
-    assert (code, err) == (0, "")
-    expected = label_of(system, in_units(ds, x="cm", y="cm")).values
-    np.testing.assert_array_equal(io.read_hits(out)["label"], expected)
 
 
 @pytest.mark.parametrize(

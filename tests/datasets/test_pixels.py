@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from cases.lanes import quick_first, some_of
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.ndimage import label as label_image
@@ -31,7 +32,7 @@ COLUMNS = {"x": ("uint16", "pixel"), "y": ("uint16", "pixel"), "toa": ("float64"
 COLUMNS |= {"chip": ("uint8", "1"), "truth": ("int64", "1")}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", quick_first(KINDS, 2))
 def test_hits_conform(kind: Any) -> None:
     ds = datasets.timepix(20_000, kind=kind, chips=3, rng=1)
     xr.testing.assert_identical(ds, datasets.timepix(20_000, kind=kind, chips=3, rng=np.random.default_rng(1)))
@@ -91,8 +92,7 @@ def brute_force(ds: xr.Dataset, dt_max: float) -> np.ndarray:
     return connected_components(coo_array((np.ones(len(i)), (i, j)), (n, n)), directed=False)[1]
 
 
-@pytest.mark.parametrize("layout", ["chips", "quad"])
-@pytest.mark.parametrize("kind", KINDS)
+@some_of(5, kind=KINDS, layout=["chips", "quad"])
 def test_truth_is_what_touches_within_200_ns(kind: Any, layout: Any) -> None:
     # Few enough hits a second that no two particles touch.
     ds = datasets.timepix(3_000, kind=kind, rate=1e4, layout=layout, rng=4)

@@ -9,19 +9,6 @@ from daskclust import EventBuilder
 from daskclust.core.space.partition import Partition
 
 
-@pytest.mark.parametrize(
-    ("parameters", "error", "words"),
-    [
-        ({"variant": "locale"}, ValueError, "variant must be 'local', 'global', 'static', got 'locale'"),
-        ({"connectivity": 6}, ValueError, "connectivity must be 8 or 4 pixels, got 6"),
-        ({"connectivity": True}, ValueError, "connectivity must be 8 or 4 pixels, got True"),
-    ],
-)
-def test_parameters(parameters, error, words):
-    with pytest.raises(error, match=words):
-        EventBuilder(**{"dt_max": 100.0, **parameters}).fit(HITS)
-
-
 def with_value(name, row, value):
     values = HITS[name].astype(float)
     values[row] = value
@@ -32,8 +19,6 @@ def with_value(name, row, value):
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("toa", np.nan, r"toa must be finite, got toa\[47\] = nan; remove"),
-        ("toa", -np.inf, r"toa\[47\] = -inf"),
         ("x", 1.5, r"x must be whole numbers, got float64; .*: x\[47\] = 1\.5"),
         ("y", np.nan, r"y\[47\] = nan"),
         ("chip", 0.25, r"chip\[47\] = 0\.25"),

@@ -2,12 +2,8 @@
 
 import tracemalloc
 
-import dask.array as da
-import dask.dataframe as dd
 import numpy as np
-import pandas as pd
 import pytest
-import xarray as xr
 from cases.events import HITS, TICK, VARIANTS, WANTED, Case, assert_labels, lazy
 from cases.lanes import quick_first
 from oracles.brute import events as brute_force
@@ -56,15 +52,6 @@ def test_other_definitions_on_real_data(real, variant):
     assert_labels(case.chunked((40_000, 8548, 50_000)), wanted)
 
 
-@pytest.mark.parametrize("dtype", quick_first([np.int64, np.int8, np.uint64, np.float32, np.float64]))
-def test_columns_of_any_type(dtype):
-    whole = {name: HITS[name].astype(dtype) for name in ("x", "y", "chip")}
-    times = HITS["toa"] if np.dtype(dtype).itemsize == 1 else np.round(HITS["toa"]).astype(dtype)
-    wanted = brute_force({**HITS, "toa": times.astype(float)}, 100.0)
-    for make in (dict, lazy):
-        assert_labels(EventBuilder(100).fit(make({**whole, "toa": times})), wanted)
-
-
 @pytest.mark.parametrize(
     "ends",
     [np.array([-(2**63), 2**63 - 1]), np.array([-(2**62), 2**62]), np.array([0, 2**64 - 1], np.uint64)],
@@ -107,33 +94,6 @@ def test_memory_does_not_grow_with_the_number_of_pixels(variant, connectivity):
         finally:
             tracemalloc.stop()
         assert_labels(case.chunked((1500, 0, 2000, 500)), wanted)
-
-
-def test_classes_of_data():
-    frame = pd.DataFrame({**HITS, "tot": np.ones(90)})[["tot", "toa", "chip", "y", "x"]]
-    array = np.stack([HITS[name] for name in ("x", "y", "toa", "chip")], axis=1)
-    ds = Case(HITS).dataset()
-    for data in (
-        frame,
-        HITS,
-        array,
-        array.tolist(),
-        xr.DataArray(array, dims=("hit", "column")),
-        ds,
-        frame[::-1][::-1],
-    ):
-        builder = EventBuilder(100.0)
-        assert builder.fit(data) is builder
-        assert type(builder.labels_) is np.ndarray
-        assert isinstance(builder.n_clusters_, int)
-        assert_labels(builder, WANTED)
-    for data in (dd.from_pandas(frame, npartitions=3), da.from_array(array, chunks=(40, 4)), ds.chunk(hit=40)):
-        builder = EventBuilder(100.0).fit(data)
-        assert isinstance(builder.labels_, da.Array)
-        assert isinstance(builder.n_clusters_, da.Array)
-        assert_labels(builder, WANTED)
-    np.testing.assert_array_equal(EventBuilder(100.0).fit_predict(HITS), WANTED)
-    np.testing.assert_array_equal(ds.clust.events(100.0)["label"], WANTED)
 
 
 def test_chips_from_elsewhere_or_none():

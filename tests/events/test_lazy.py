@@ -4,7 +4,6 @@ import pickle
 
 import numpy as np
 import pytest
-from cases.clue import raise_if_dask_computes
 from cases.events import VARIANTS, Case, dense
 from cases.steps import assert_steps
 
@@ -12,14 +11,6 @@ from daskclust.core.space.partition import Partition
 
 CASE = Case(dense(300, 3, ticks=1500), 40.0, {"min_hits": 2})
 WANTED = CASE.answer()
-
-
-def test_accessor_stays_lazy():
-    ds = CASE.dataset().chunk(hit=70)
-    with raise_if_dask_computes():
-        out = ds.clust.events(CASE.dt_max, **CASE.others)
-    assert out["label"].chunks == ((70, 70, 70, 70, 20),)
-    np.testing.assert_array_equal(out["label"].values, WANTED)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import resource
 import signal
 from collections.abc import Callable, Iterator
@@ -90,18 +89,6 @@ def test_a_full_disk_below_workers(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_below_a_stream_of_tables(tmp_path: Path) -> None:
-    table = SYSTEMS["fof"].data[COORDINATES]
-    with (  # noqa: PT012
-        small_files(),
-        pytest.raises(OSError, match="File too large"),
-        io.PartsSink(tmp_path / "new.parquet", keep=False) as sink,
-    ):
-        for _ in range(3):
-            sink.write(table)
-    assert list(tmp_path.iterdir()) == []
-
-
 # -------------------------------------------------------------------------------------------------------- damaged files
 def damaged_parquet(inputs: Path, folder: Path) -> Path:
     """Return a copy whose third row group has a wrong bit in its first column."""
@@ -164,17 +151,6 @@ def test_a_damaged_file_is_named(
         assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_cut_readout_is_read_and_told(inputs: Path, tmp_path: Path) -> None:
-    """Acquisitions end anywhere: hits before are right, and the bytes that are no word are counted."""
-    whole = io.open_tpx3(inputs / "run.tpx3")
-    (tmp_path / "run.tpx3").write_bytes((inputs / "run.tpx3").read_bytes()[:-4004])
-    code, out, _ = finish(start(tmp_path, "events", "run.tpx3", "--dt-max", 200, "--json"))
-    told = json.loads(out)
-    assert code == 0
-    assert told["n_bytes_truncated"] == 4
-    assert 0 < told["hits"] < whole.sizes["hit"]
-
-
 def test_a_file_that_changes_after_it_was_opened(inputs: Path, tmp_path: Path) -> None:
     data = (inputs / "run.tpx3").read_bytes()
     path = tmp_path / "run.tpx3"
@@ -183,16 +159,6 @@ def test_a_file_that_changes_after_it_was_opened(inputs: Path, tmp_path: Path) -
     path.write_bytes(data[: len(data) // 2])
     with pytest.raises(ValueError, match=r"run\.tpx3 has changed since it was opened .*; open it again"):
         lazy.compute()
-
-
-@pytest.mark.parametrize("name", ["hits.parquet", "points.zarr"])
-def test_a_file_that_a_worker_does_not_see_is_named(name: str, inputs: Path, tmp_path: Path) -> None:
-    path = (inputs / name).rename(tmp_path / name)
-    lazy = (io.read_hits if name == "hits.parquet" else io.open_particles)(path, chunks=1000)
-    path.rename(inputs / name)
-    with pytest.raises(FileNotFoundError) as error:
-        lazy.compute()
-    assert error.value.filename == str(path)
 
 
 # --------------------------------------------------------------------------------------------------- stopped, and again

@@ -24,22 +24,6 @@ def compute(points, apriori=None, partition="auto", **parameters):
     return np.asarray(MahalanobisHCA(**parameters).fit(points, apriori=apriori, partition=partition).linkage_)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "error", "words"),
-    [
-        ({"threshold": 0.0}, ValueError, r"fraction of the points in \(0, 1\], got 0\.0; a number of points is an int"),
-        ({"threshold": 1.5}, ValueError, r"fraction of the points in \(0, 1\], got 1\.5"),
-        ({"rule": "ward"}, ValueError, "rule must be one of 'thesis', 'mahal', .*, got 'ward'"),
-        ({"distance": "mean"}, ValueError, "distance must be one of 'centroid', 'full', got 'mean'"),
-        ({"order": "size"}, ValueError, "order must be one of 'height', 'groups', got 'size'"),
-    ],
-)
-def test_parameters(parameters, error, words):
-    for points in (X, chunked(X)):
-        with pytest.raises(error, match=words):
-            MahalanobisHCA(**parameters).fit(points)
-
-
 def test_labels():
     fitted = MahalanobisHCA(n_clusters=99).fit(X)
     with pytest.raises(ValueError, match="60 points have at most 60 clusters, got n_clusters = 99"):

@@ -169,11 +169,3 @@ def test_a_disk_too_full_for_a_part_ends_with_those_before(tmp_path: Path, monke
     assert told.value.filename == str(path)
     assert_first(path, SIZES[0])
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_arrays_may_be_filled_again(tmp_path: Path) -> None:
-    table = tables()[0]
-    with io.PartsSink(tmp_path / "out.parquet") as sink:
-        sink.write(table)
-        table["x"].values[:] = 9
-    assert_first(tmp_path / "out.parquet", SIZES[0])

@@ -17,8 +17,6 @@ from cases.lanes import some_of
 
 from daskclust import datasets, io
 from daskclust.app.opening import open_file
-from daskclust.cli import app
-from daskclust.cli._run import run
 
 READERS: list[tuple[str, Any]] = [
     *[(f"a{suffix}", io.read_hits) for suffix in (".csv", ".txt", ".parquet", ".h5", ".npy", ".npz", ".root")],
@@ -61,7 +59,7 @@ NO_FILES: dict[str, tuple[Any, str]] = {
 }
 
 
-@some_of(24, kind=NO_FILES, reader=READERS)
+@some_of(12, kind=NO_FILES, reader=READERS)
 def test_what_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, reader: tuple[str, Any]) -> None:
     (name, read), (error, message) = reader, NO_FILES[kind]
     monkeypatch.chdir(tmp_path)
@@ -108,33 +106,6 @@ def test_a_readout_may_come_through_a_pipe(tmp_path: Path) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------------- long texts
-LONG = "n" * 200_000
-MANY = [f"column {k:05} {'n' * 100}" for k in range(2000)]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"x,y,{LONG}\n1,2\n",
-        f"x,y,{LONG}\n1,2,a\n",
-        f"x,y\n1,{LONG}\n",
-        f"{','.join(MANY)}\n1\n",
-        f"# daskclust: {LONG}\nx,y\n1,2\n",
-        f"x,{LONG},{LONG}\n1,2,3\n",
-    ],
-)
-def test_a_long_text_is_cut(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text(text)
-    for read in (io.read_hits, io.read_cells):
-        with pytest.raises(ValueError, match=r"a\.csv") as told:
-            read(path)
-        assert len(str(told.value)) < 1000 + len(str(path))
-    is_left_out = text.endswith(",a\n")  # a column of text, which commands have no use for
-    assert run(app, ["clue", str(path), "--dc", "1", "--rhoc", "1"]) == (0 if is_left_out else 1)
-    assert len(capsys.readouterr().err) < 2000
-
-
 @pytest.mark.parametrize(("suffix", "kind"), [(".npz", "zipfile.ZipFile"), (".parquet", "pyarrow.parquet.ParquetFile")])
 def test_a_file_is_not_opened_for_each_column(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, kind: str

@@ -12,8 +12,6 @@ import pytest
 import xarray as xr
 from cases.files.hits import refused
 from cases.lanes import some_of
-from hypothesis import given
-from hypothesis import strategies as st
 
 from daskclust.io import PartsSink, read_hits, to_dataset, write_hits
 
@@ -196,24 +194,6 @@ def test_units_that_cannot_be_converted(tmp_path: Path) -> None:
 
 
 # Files that grow
-
-
-@given(sizes=st.lists(st.integers(0, 7), min_size=1, max_size=6), keep=st.booleans())
-def test_sink(tmp_path_factory: Any, sizes: list[int], keep: bool) -> None:
-    path = tmp_path_factory.mktemp("sink") / "hits.parquet"
-    ds = pixels(sum(sizes))
-    ends = np.cumsum(sizes)
-    with PartsSink(path, keep=keep) as sink:
-        for end, size in zip(ends, sizes, strict=True):
-            sink.write(ds.isel(hit=slice(end - size, end)))
-        assert not path.exists()
-        sink.attrs["n_lost"] = 99
-    assert sink.n_rows == sum(sizes)
-    back = read_hits(path)
-    xr.testing.assert_equal(back, ds)
-    assert back.attrs == {**ds.attrs, "n_lost": 99, "source": str(path)}
-    assert all(back[name].attrs == ds[name].attrs for name in ds)
-    assert os.listdir(path.parent) == ["hits.parquet"]
 
 
 def test_a_sink_copies_what_it_keeps_and_leaves_a_file_after_an_error(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ WAYS: dict[str, Callable[[Path, str], tuple[Any, tuple[int, ...]]]] = {
 
 
 @pytest.mark.filterwarnings("ignore")
-@some_of(24, name=FORMATS, way=WAYS, chunks=[None, 9])
+@some_of(len(FORMATS), name=FORMATS, way=WAYS, chunks=[None, 9])
 def test_every_reader_takes_several(tmp_path: Path, name: str, way: str, chunks: int | None) -> None:
     write, make, read = FORMATS[name]
     suffix = Path(name).suffix

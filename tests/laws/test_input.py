@@ -11,7 +11,7 @@ from laws.input_cases import check, draw
 from daskclust import CLUE, EventBuilder
 from daskclust.core.data.columns import for_kernels
 
-CASES = in_long_lane(50_000, otherwise=1000)
+CASES = in_long_lane(50_000, otherwise=500)
 PARTS = 10
 
 

@@ -125,7 +125,7 @@ CALLS: dict[str, tuple[Callable[..., Any], list[str]]] = {
     **{function.__name__: (partial(describe, function), list(numeric(function))) for function in TABLES},
 }
 CASES = [
-    pytest.param(call, name, marks=pytest.mark.slow if "float32" in call else ())
+    pytest.param(call, name, marks=pytest.mark.slow if "float32" in call or call in METHODS else ())
     for call, (_, names) in CALLS.items()
     for name in names
 ]
@@ -197,6 +197,15 @@ def test_any_value_is_taken_or_refused_by_readers(
 ) -> None:
     found = list(faults(partial(read, files, reader), name, part))
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("is_lazy", [False, True])
+@pytest.mark.parametrize(
+    ("estimator", "name"),
+    [(CLUE, "kernel"), (EventBuilder, "variant"), *((MahalanobisHCA, each) for each in ("rule", "distance", "order"))],
+)
+def test_what_is_not_one_of_the_choices_is_refused(estimator: Any, name: str, is_lazy: bool) -> None:
+    assert isinstance(outcome(partial(fit, estimator), name, "none of these", is_lazy), str)
 
 
 @pytest.mark.parametrize("dtype", [pytest.param(np.float32, marks=pytest.mark.slow), np.float64])

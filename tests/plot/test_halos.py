@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from cases.elements import options, save_all
+from cases.lanes import quick_first, some_of
 from scipy.stats import poisson
 
 from daskclust import plot, properties
@@ -33,9 +34,7 @@ def table(particles: xr.Dataset) -> xr.Dataset:
 
 
 # -------------------------------------------------------------------------------------------------------------- density
-@pytest.mark.parametrize("chunks", [None, 3000])
-@pytest.mark.parametrize("weight", [None, "mass"])
-@pytest.mark.parametrize("axes", [("x", "y"), ("z", "x")])
+@some_of(3, chunks=[None, 3000], weight=[None, "mass"], axes=[("x", "y"), ("z", "x")])
 def test_density_has_every_particle(
     particles: xr.Dataset, axes: tuple[str, str], weight: str | None, chunks: int | None
 ) -> None:
@@ -77,7 +76,7 @@ def test_density_folds_images_into_the_box(particles: xr.Dataset) -> None:
     assert np.nansum(a) == pytest.approx(np.nansum(b))
 
 
-@pytest.mark.parametrize("n", [0, 1])
+@pytest.mark.parametrize("n", quick_first([1, 0]))
 def test_hardly_any_particles(particles: xr.Dataset, n: int, tmp_path: Path) -> None:
     few = particles.isel(particle=slice(0, n)).assign(label=("particle", np.zeros(n, int)))
     rows = properties.halo_table(few)

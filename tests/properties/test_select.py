@@ -43,21 +43,14 @@ def test_select_equals_pandas(expression: str, query: str | None, lazy: bool) ->
 @pytest.mark.parametrize(
     ("expression", "message"),
     [
-        ("", "is not a valid expression"),
-        ("x\x00 > 1", "is not a valid expression"),
         ("mass > 3", r"unknown mass; the table has .*size, energy, x"),
         ("__import__('os').getcwd()", "unknown __import__"),
         ("x.real > 1", r"'x.real' is not allowed; use names, numbers, comparisons"),
         ("x(1) > 1", r"'x\(1\)' is not allowed"),
-        ("x > 'a'", "'a'.* is not allowed"),
         ("x > True", "'True' is not allowed"),
-        ("(x > 1) & (y > 1)", "is not allowed; use .* and, or, not"),
-        ("size and energy", "cannot be computed: and, or, not join comparisons"),
         ("-(x > 1)", "cannot be computed: and, or, not join comparisons"),
-        ("x + 1", "must compare variables of the table"),
         ("x > " + "(" * 240 + "1" + ")" * 240, "is not a valid expression"),
         ("x > 1" + "0" * 400, "cannot be computed: .* arithmetic takes numbers below 1e308"),
-        ("x > 1" + " " * 500, "the expression must have at most 500 characters, got 505"),
     ],
 )
 def test_select_refuses_everything_else(expression: str, message: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 import uproot
 import xarray as xr
 import zarr
+from cases.lanes import some_of
 
 from daskclust import DBSCAN, EventBuilder, datasets, io
 from daskclust.accessor._results import RESULTS
@@ -92,8 +93,7 @@ def as_text(values):
     return [each.replace(" 00:", "T00:").removesuffix(".000000") for each in text]
 
 
-@pytest.mark.parametrize("output", OUTPUTS)
-@pytest.mark.parametrize("name", LINES)
+@some_of(14, name=LINES, output=OUTPUTS)
 def test_outputs_keep_what_came(summary, tmp_path, name, output):
     inputs = {"hca": INPUTS[:2], "clue": INPUTS[:-1]}.get(name, INPUTS)
     given = inputs[sum(map(ord, name + output)) % len(inputs)]
@@ -123,8 +123,7 @@ def test_outputs_keep_what_came(summary, tmp_path, name, output):
         assert set(read(again)) == set(written)
 
 
-@pytest.mark.parametrize("order", ["in time", "shuffled", "on workers"])
-@pytest.mark.parametrize("output", [".parquet", ".csv", ".h5", ".root"])
+@some_of(4, order=["in time", "shuffled", "on workers"], output=[".parquet", ".csv", ".h5", ".root"])
 def test_tables_of_pixel_hits_too(summary, tmp_path, monkeypatch, request, order, output):
     """Hits come by cluster, window by window, so that rows are told by a number of their own."""
     monkeypatch.setattr("daskclust.cli._pixels.ROUND", 100)

@@ -156,14 +156,8 @@ def test_what_cannot_be(command: Any, tmp_path: Path, monkeypatch: pytest.Monkey
     hits = MAKE["clue"][1](1)
     for name in ("a.csv", "a.parquet", "b.csv"):
         io.write_hits(hits, tmp_path / name)
-    io.write_hits(hits.drop_vars("energy"), tmp_path / "c.csv")
     (tmp_path / "out").mkdir()
     wrong: list[tuple[list[str], str]] = [
-        (["a.csv", "c.csv"], "a.csv has the column 'energy', and c.csv has not"),
-        (["a.csv", "none.csv"], "none.csv"),
-        (["no*.csv"], "no file matches no*.csv"),
-        (["out"], "out is a directory hint: give one that has .csv"),
-        (["a.csv", "a.csv"], "a.csv is given twice"),
         (["a.csv", "b.csv", "--each", "-o", "labels.csv"], "-o labels.csv would be the output of every input"),
         (["a.csv", "a.parquet", "--each", "-o", "out"], "a.csv and a.parquet would both be written to out/a.parquet"),
         (["a.csv", "b.csv", "-o", "b.csv"], "-o b.csv is the input"),

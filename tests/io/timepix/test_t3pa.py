@@ -54,17 +54,6 @@ def test_equals_plain_python(write: Any, rows: list[list[int]], columns: list[in
     assert ds.sizes["hit"] + ds.attrs["n_special"] + lost == len(rows) == ds.attrs["n_rows"]
 
 
-def test_lost_data(write: Any) -> None:
-    lost = [[1, 0x74, 40, 0, 0, 1], [2, 0x75, 8, 0, 0, 1]]
-    rows = [[0, 5, 10, 1, 0, 0], *lost, [3, 0x74, 90, 1, 0, 0], [4, 9, 1, 1, 1, 7]]
-    ds = open_t3pa(write(text(rows)))
-    np.testing.assert_array_equal(ds["x"], [5, 0x74])
-    assert ds.attrs["n_lost_data_intervals"] == 1
-    assert ds.attrs["lost_data_toa"] == [1000.0]
-    assert ds.attrs["lost_data_length"] == [200.0]
-    assert ds.attrs["n_special"] == 1
-
-
 def test_appended_measurements(write: Any) -> None:
     path = write(text([[0, 1, 5, 1, 0, 0], [1, 2, 6, 1, 0, 0], [0, 3, 5, 1, 0, 0], [1, 4, 6, 1, 0, 0]]))
     with pytest.raises(ValueError, match=r"has 2 measurements \(Index starts anew in line 4\).* measurement=0 to"):
