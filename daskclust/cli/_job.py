@@ -210,9 +210,10 @@ class Job:
                 raise ValueError(
                     f"--only names {name!r}, which -o does not have{meant(name, known)}; it has {listed(known)}"
                 )
-        text = [name for name in chosen if name in own and not own[name].is_number]
+        words = () if self._own is None else self._own.text
+        text = [name for name in chosen if name in words]
         if text and self.outputs["output"].suffix == ".fcs":
-            numbers = [name for name in own if own[name].is_number]
+            numbers = [name for name in own if name not in words]
             raise ValueError(f"-o .fcs holds numbers alone, got {listed(text)}; choose only={[*numbers, 'label']}")
 
     def cluster(

@@ -77,6 +77,8 @@ class Stored(NamedTuple):
     own: int | None = None  # rows of a chunk of the file
     units: str | None = None
     what: str = ""  # which array of the file, for messages
+    fault: str = ""  # why it is no column of numbers; a remedy is to follow
+    arrow: Any = None  # the type that Parquet has, where NumPy has none for it
 
     def array(self, chunks: Rows, order: Any = "C") -> Any:
         """Return the array, in memory in an order of NumPy's, or lazy with `chunks` rows in each block."""
@@ -118,6 +120,17 @@ class Stored(NamedTuple):
 
 def _some_columns(read: ReadRows, wanted: Sequence[int], start: int, stop: int) -> npt.NDArray[Any]:
     return read(start, stop)[:, wanted]
+
+
+def rows_of_parts(parts: Iterable[tuple[ReadRows, int]], start: int, stop: int) -> list[npt.NDArray[Any]]:
+    """Return rows start to stop of arrays that follow each other, each with its reader and number of rows."""
+    found, begin = [], 0
+    for read, rows in parts:
+        low, high = max(start - begin, 0), min(stop - begin, rows)
+        if low < high:
+            found.append(read(low, high))
+        begin += rows
+    return found
 
 
 def fixed_rows(path: str, value: str, width: int, begin: int, start: int, stop: int) -> npt.NDArray[Any]:

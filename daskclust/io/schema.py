@@ -138,7 +138,7 @@ class Naming:
             chosen.update(_by_alias(rest, set(chosen.values()), self))
         chosen = {name: chosen[name] for name in found if name in chosen}
         self.taken.update(
-            {ours: name for name, ours in chosen.items() if name.lower() != ours and name not in self.given}
+            {ours: name for name, ours in chosen.items() if ours not in (name, name.lower()) and name not in self.given}
         )
         _check_complete(chosen, found, self)
         for option, names in self.needs.items():
