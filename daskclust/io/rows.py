@@ -87,8 +87,20 @@ class Stored(NamedTuple):
         out, step = np.empty(self.shape, self.dtype, order), max(1, _AT_ONCE // max(1, math.prod(self.shape[1:])))
         for start in range(0, self.shape[0], step):
             stop = min(start + step, self.shape[0])
-            out[start:stop] = _checked_rows(self, start, stop)
+            out[start:stop] = self.rows(start, stop)
         return out
+
+    def rows(self, start: int, stop: int) -> npt.NDArray[Any]:
+        """Read rows, and raise if their shape is not what it was."""
+        files, shape = ", ".join(self.files), (stop - start, *self.shape[1:])
+        with reading(files, self.kind, f"rows {start} to {stop - 1}{self.what}, counted from 0"):
+            found = self.read(start, stop)
+        if found.shape != shape:
+            raise ValueError(
+                f"rows {start} to {stop - 1} of {files} have shape {found.shape}, expected {shape}: the file has "
+                "changed since it was opened; open it again"
+            )
+        return found.astype(self.dtype, copy=False)
 
     def only(self, wanted: Sequence[int]) -> Stored:
         """Return some columns alone, as an array of the file."""
@@ -177,17 +189,4 @@ def _state(path: str) -> tuple[int, ...]:
 
 def _read_block(*, stored: Stored, block_info: Mapping[Any, Any]) -> npt.NDArray[Any]:
     """Read the rows of one block; dask tells which ones."""
-    return _checked_rows(stored, *block_info[None]["array-location"][0])
-
-
-def _checked_rows(stored: Stored, start: int, stop: int) -> npt.NDArray[Any]:
-    """Read rows, and raise if their shape is not what it was."""
-    files, shape = ", ".join(stored.files), (stop - start, *stored.shape[1:])
-    with reading(files, stored.kind, f"rows {start} to {stop - 1}{stored.what}, counted from 0"):
-        found = stored.read(start, stop)
-    if found.shape != shape:
-        raise ValueError(
-            f"rows {start} to {stop - 1} of {files} have shape {found.shape}, expected {shape}: the file has changed "
-            "since it was opened; open it again"
-        )
-    return found.astype(stored.dtype, copy=False)
+    return stored.rows(*block_info[None]["array-location"][0])

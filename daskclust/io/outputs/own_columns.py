@@ -55,7 +55,7 @@ class OwnColumns(NamedTuple):
 
     def part(self, start: int, stop: int, dim: str) -> xr.Dataset:
         """Return rows start to stop of all columns, in memory."""
-        return self._with({name: column.read(start, stop) for name, column in self.columns.items()}, dim)
+        return self._with({name: column.rows(start, stop) for name, column in self.columns.items()}, dim)
 
     def _with(self, arrays: Mapping[str, Any], dim: str) -> xr.Dataset:
         variables = {}
@@ -125,12 +125,14 @@ def text_columns(path: str | os.PathLike[str]) -> list[str]:
     """Return the columns that have no numbers, and a name that no variable of a field has: readers cannot use them."""
     name, suffix = os.fspath(path), os.path.splitext(path)[1].lower()
     try:
-        if suffix in (".root", ".npz"):  # these are not read for it
-            words = root.text_in(name) if suffix == ".root" else _text_in_npz(name)
+        if text_in := _TEXT_IN.get(suffix):  # these are not read for it
+            words = text_in(name)
+        elif suffix in PARQUET:
+            files = parts_of(name) if os.path.isdir(name) else [name]
+            words = [each for file in files for each in parquet_read.text_in(file)]
         elif suffix in TEXT:
-            words = [
-                each for each, values in text.own_columns(name, _SAMPLE).items() if values.dtype.kind not in "fiub"
-            ]
+            head = text.own_columns(name, _SAMPLE)
+            words = [each for each, values in head.items() if values.dtype.kind not in "fiub"]
         else:
             found = own_columns(name)
             words = [] if found is None else found.text
@@ -207,3 +209,4 @@ _FORMATS: Any = {
     (".root",): root.own_columns,
     (".zarr",): _of_zarr,
 }
+_TEXT_IN = {".root": root.text_in, ".npz": _text_in_npz}

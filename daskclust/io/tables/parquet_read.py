@@ -108,17 +108,28 @@ def own_columns(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
     Columns are `Stored`, or arrays of hits where a row has lists of these.
     """
-    leaves, about, attrs = _head(path, is_flat=False)
+    leaves, about, attrs = _own_leaves(path)
     here, rows, lists = os.path.abspath(path), about.num_rows, [leaf for leaf in leaves if leaf.is_list]
     if lists:
         chosen = {leaf.name: leaf._replace(dtype=None) for leaf in leaves}
         joined_lists = _joined(here, chosen, lists[0], rows, None)
         return {name: joined_lists[name] for name in chosen}, {}
+    return {leaf.name: _stored(here, leaf, rows) for leaf in leaves}, attrs
+
+
+def text_in(path: str) -> list[str]:
+    """Return the columns of a file that have no numbers, and those of whole numbers of which some are missing."""
+    return [leaf.name for leaf in _own_leaves(path)[0] if np.dtype(leaf.dtype).kind not in "fiub"]
+
+
+def _own_leaves(path: str) -> tuple[list[Leaf], Any, dict[str, Any]]:
+    """Return the columns of a file in the types that hold all their values, its metadata and its attributes."""
+    leaves, about, attrs = _head(path, is_flat=False)
     groups = [about.row_group(k) for k in range(about.num_row_groups)]
     parts = [group.column(k) for group in groups for k in range(group.num_columns)]
     missing = {part.path_in_schema for part in parts if part.statistics is not None and part.statistics.null_count}
-    typed = [leaf._replace(dtype=_own_dtype(leaf.kind, missing=leaf.stored in missing)) for leaf in leaves]
-    return {leaf.name: _stored(here, leaf, rows) for leaf in typed}, attrs
+    dtypes = [_own_dtype(leaf.kind, missing=not leaf.is_list and leaf.stored in missing) for leaf in leaves]
+    return [leaf._replace(dtype=dtype) for leaf, dtype in zip(leaves, dtypes, strict=True)], about, attrs
 
 
 def _own_dtype(kind: Any, *, missing: bool) -> np.dtype[Any]:
