@@ -19,7 +19,8 @@ import typer
 from typer.models import OptionInfo
 
 from daskclust.cli._console import RUNNING, TO_BEGIN
-from daskclust.cli._several import runs
+from daskclust.cli._run import tell_error
+from daskclust.cli._several import names_of, runs
 from daskclust.io.files import OUTPUTS, check_file
 from daskclust.io.replacing import check_replaced, clash, place_of
 from daskclust.parameters import described
@@ -195,7 +196,8 @@ def _with_choices(parameter: inspect.Parameter) -> inspect.Parameter:
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     """Let parameters of a command be several options: the fields of a dataclass, or `ParametersOf`; add --help-all."""
     manual = Annotated[bool, help_all(RUNNING)]
-    options = [inspect.Parameter("help_all", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=manual)]
+    added = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
+    options = [added("help_all", default=False, annotation=manual)]
     groups: dict[str, tuple[Callable[..., Any], list[str]]] = {}
     own: list[inspect.Parameter] = []
     for name, parameter in _parameters_of(command).items():
@@ -212,13 +214,23 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
         own += found.values()
 
     files = {each.name: _endings(each) for each in own if _endings(each) is not None}
+    options += [added("called", annotation=typer.Context)] if files else []
 
     @wraps(command)
-    def call(*, help_all: bool, **flat: Any) -> None:
+    def call(*, help_all: bool, called: Any = None, **flat: Any) -> None:
+        status = 0
         for argument, endings in files.items():
             with closing(runs(flat, argument, endings)) as each:
                 for given in each:
-                    run(given)
+                    try:
+                        run(dict(given))
+                    except Exception as error:
+                        if not flat.get("each") or isinstance(error, BrokenPipeError | typer.Exit):
+                            raise  # else the other files are clustered
+                        source = names_of(given[argument])
+                        status = max(status, tell_error(error, called.command, flat["as_json"], source))
+        if status:
+            raise typer.Exit(status)
         if not files:
             run(flat)
 

@@ -149,7 +149,7 @@ def read_hits(
         attrs["layout"] = layout or attrs.get("layout", "chips")
     if unknown := sorted(set(units) - set(table.columns)):
         raise ValueError(f"units names {listed(unknown)}, which {name} does not have; it has {listed(table.columns)}")
-    check_units(units, known, name)
+    check_units(units, known, name, table.units)
     if "x" in units:
         attrs.pop(BOX, None)
     ds = to_dataset(table.columns, field=known.name, units={**table.units, **units}, source=path, attrs=attrs)

@@ -195,3 +195,12 @@ def test_files_channels_and_transformations(hca, summary, cells, folder, tmp_pat
     summary("hca", tmp_path / "raw.csv", "--threshold", 30, *arguments)
     expected = MahalanobisHCA(30).fit(io.arcsinh_transform(raw, 5)["X"].values)  # text has all digits of float64
     np.testing.assert_array_equal(np.load(tmp_path / "tree.npy"), expected.linkage_)
+
+
+def test_a_table_with_scatter_and_time_is_told(command, tmp_path):
+    cells = np.random.default_rng(0).normal(size=(60, 3))
+    pd.DataFrame(cells, columns=["FSC-A", "CD3", "Time"]).to_csv(tmp_path / "cells.csv", index=False)
+    line = ("hca", tmp_path / "cells.csv", "--threshold", 20, "--json")
+    err = command(*line)[2]
+    assert "FSC-A, CD3, Time; scatter and time (FSC-A, Time) are among them: --channels chooses" in err
+    assert command(*line, "--channels", "FSC-A,CD3")[2] == ""

@@ -109,6 +109,7 @@ def test_help_and_manual_fit(command, monkeypatch, name):
     assert max(map(len, out.splitlines())) <= 100
     assert out.rstrip().endswith(f"daskclust {name} --help-all".replace("  ", " "))
     assert not name or "--json" not in out
+    assert "list[" not in out
 
 
 @pytest.mark.parametrize("name", console.READS)
