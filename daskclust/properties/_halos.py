@@ -130,8 +130,7 @@ def halo_table(
     mass = ("mass" if "mass" in ds else None) if mass is ... else mass
     names = _velocity_names(ds, axes, velocities)
     units, ratios = _conversions(ds, axes, names)
-    is_auto = isinstance(boxsize, str) and boxsize == "auto"
-    lengths = box_sides(box_in(ds, units.get("x")) if is_auto else boxsize, axes)
+    lengths = box_sides(box_in(ds, units.get("x"), boxsize), axes)
     x, y, z = (*((length, 1.0 / length) if length else OPEN for length in lengths), OPEN, OPEN)[:3]
     setting = Setting((x, y, z), len(axes), _gravity(G, axes, names))
     sources = dict(zip(_AXES, axes, strict=False)) | dict(zip(_VELOCITIES, names, strict=False))
