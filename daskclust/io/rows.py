@@ -108,6 +108,12 @@ class Stored(NamedTuple):
             return self
         return self._replace(read=partial(_some_columns, self.read, wanted), shape=(self.shape[0], len(wanted)))
 
+    def column(self, number: int) -> Stored:
+        """Return one column as an array (n,) of the file."""
+        if len(self.shape) == 1:
+            return self
+        return self._replace(read=partial(_one_column, self.read, number), shape=self.shape[:1])
+
     def columns(self, chunks: Rows) -> list[Any]:
         """Return the columns of the array, each contiguous in memory, or lazy."""
         array = self.array(chunks, "F")
@@ -132,6 +138,10 @@ class Stored(NamedTuple):
 
 def _some_columns(read: ReadRows, wanted: Sequence[int], start: int, stop: int) -> npt.NDArray[Any]:
     return read(start, stop)[:, wanted]
+
+
+def _one_column(read: ReadRows, number: int, start: int, stop: int) -> npt.NDArray[Any]:
+    return read(start, stop)[:, number]
 
 
 def rows_of_parts(parts: Iterable[tuple[ReadRows, int]], start: int, stop: int) -> list[npt.NDArray[Any]]:

@@ -154,8 +154,11 @@ def _part(values: npt.NDArray[Any], start: int, stop: int) -> npt.NDArray[Any]:
 
 # ------------------------------------------------------------------------------------------------------------- formats
 def _of_hdf5(path: str) -> dict[str, Stored]:
-    """Return the datasets of the root, or of the only group with columns; none of a snapshot."""
-    return {} if is_snapshot(path) else _plain({name: array for name, (array, _) in hdf5_columns(path)[0].items()})
+    """Return the columns of the root, or of the only group with some; none of a snapshot, nor of positions alone."""
+    columns = {} if is_snapshot(path) else hdf5_columns(path)[0]
+    if all(len(array.shape) == 2 for array, _ in columns.values()):
+        return {}
+    return _plain({name: array.column(number) for name, (array, number) in columns.items()})
 
 
 def _of_numpy(path: str) -> dict[str, Any]:
@@ -178,14 +181,13 @@ def _text_in_npz(path: str) -> list[str]:
 
 
 def _of_zarr(path: str) -> dict[str, Stored]:
-    """Return the arrays of a group."""
-    return _plain(stored_arrays(path, fill_missing=True))
+    """Return the arrays of a group; none of a store with positions of shape (n, 3), as snapshots have."""
+    arrays = stored_arrays(path, fill_missing=True)
+    return _plain(arrays) if all(len(array.shape) == 1 for array in arrays.values()) else {}
 
 
 def _plain(arrays: Mapping[str, Stored]) -> dict[str, Stored]:
-    """Return arrays of numbers, times and text; none where some have positions of shape (n, 3), as in snapshots."""
-    if any(len(array.shape) == 2 and not array.fault for array in arrays.values()):
-        return {}
+    """Return arrays of numbers, times and text."""
     return {name: array for name, array in arrays.items() if not array.fault or array.dtype.kind in "OmM"}
 
 
