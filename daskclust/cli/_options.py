@@ -21,7 +21,7 @@ from typer.models import OptionInfo
 from daskclust.cli._console import RUNNING, TO_BEGIN
 from daskclust.cli._run import tell_error
 from daskclust.cli._several import names_of, runs
-from daskclust.io.files import OUTPUTS, check_file
+from daskclust.io.files import OUTPUTS, check_file, split_member
 from daskclust.io.replacing import check_replaced, clash, place_of
 from daskclust.parameters import described
 
@@ -362,9 +362,7 @@ class CellOptions:
 # -------------------------------------------------------------------------------------------------------------- outputs
 def check_source(source: str | Path) -> None:
     """Refuse, before libraries are imported, a file that is not there, or is none; folders are left to readers."""
-    name = str(source)
-    if not os.path.lexists(name):
-        name = re.sub(r"(\.(root|h5|hdf5)):[^:]*$", r"\1", name)  # what is chosen in a file
+    name, _ = split_member(str(source))
     if not name.startswith("tcp://") and not os.path.isdir(name):
         check_file(name)
 

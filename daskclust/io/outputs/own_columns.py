@@ -19,7 +19,7 @@ from daskclust.core.data.fields import FIELDS
 from daskclust.io.blocks import as_objects, as_text
 from daskclust.io.cytometry import fcs
 from daskclust.io.cytometry.transform import Preparation
-from daskclust.io.files import HDF5, PARQUET, TEXT, reading
+from daskclust.io.files import HDF5, PARQUET, TEXT, reading, split_member
 from daskclust.io.particles.snapshot import is_snapshot
 from daskclust.io.rows import ReadRows, Stored, rows_of_parts
 from daskclust.io.tables import parquet_read, root, text
@@ -70,7 +70,8 @@ def own_columns(path: str | os.PathLike[str], data_set: int | None = None) -> Ow
 
     Lists of a row are joined, and values of the row repeated, as readers do it. `data_set` is that of an FCS file.
     """
-    name, suffix = os.fspath(path), os.path.splitext(path)[1].lower()
+    name, member = split_member(os.fspath(path))
+    suffix = os.path.splitext(name)[1].lower()
     if suffix in PARQUET and os.path.isdir(name):
         return joined_columns([own_columns(file) for file in parts_of(name)])
     with reading(name, suffix[1:]):
@@ -78,6 +79,10 @@ def own_columns(path: str | os.PathLike[str], data_set: int | None = None) -> Ow
             found, attrs = parquet_read.own_columns(name)
         elif suffix == ".fcs":
             found, attrs = _of_fcs(name, data_set)
+        elif suffix in HDF5:
+            found, attrs = _of_hdf5(name, member), {}
+        elif suffix == ".root":
+            found, attrs = root.own_columns(name, member), {}
         else:
             find = next((find for suffixes, find in _FORMATS.items() if suffix in suffixes), None)
             found, attrs = {} if find is None else find(name), {}
@@ -123,10 +128,13 @@ def _rows_of_files(parts: Iterable[tuple[ReadRows, int]], dtype: np.dtype[Any], 
 
 def text_columns(path: str | os.PathLike[str]) -> list[str]:
     """Return the columns that have no numbers, and a name that no variable of a field has: readers cannot use them."""
-    name, suffix = os.fspath(path), os.path.splitext(path)[1].lower()
+    name, member = split_member(os.fspath(path))
+    suffix = os.path.splitext(name)[1].lower()
     try:
-        if text_in := _TEXT_IN.get(suffix):  # these are not read for it
-            words = text_in(name)
+        if suffix == ".root":  # this and others are not read for it
+            words = root.text_in(name, member)
+        elif suffix == ".npz":
+            words = _text_in_npz(name)
         elif suffix in PARQUET:
             files = parts_of(name) if os.path.isdir(name) else [name]
             words = [each for file in files for each in parquet_read.text_in(file)]
@@ -134,7 +142,7 @@ def text_columns(path: str | os.PathLike[str]) -> list[str]:
             head = text.own_columns(name, _SAMPLE)
             words = [each for each, values in head.items() if values.dtype.kind not in "fiub"]
         else:
-            found = own_columns(name)
+            found = own_columns(path)
             words = [] if found is None else found.text
     except Exception:  # readers tell of it
         return []
@@ -153,9 +161,9 @@ def _part(values: npt.NDArray[Any], start: int, stop: int) -> npt.NDArray[Any]:
 
 
 # ------------------------------------------------------------------------------------------------------------- formats
-def _of_hdf5(path: str) -> dict[str, Stored]:
-    """Return the columns of the root, or of the only group with some; none of a snapshot, nor of positions alone."""
-    columns = {} if is_snapshot(path) else hdf5_columns(path)[0]
+def _of_hdf5(path: str, group: str | None) -> dict[str, Stored]:
+    """Return the columns of a group; none of a snapshot, nor of positions alone."""
+    columns = {} if is_snapshot(path) else hdf5_columns(path, group)[0]
     if all(len(array.shape) == 2 for array, _ in columns.values()):
         return {}
     return _plain({name: array.column(number) for name, (array, number) in columns.items()})
@@ -204,11 +212,4 @@ def _of_fcs(path: str, data_set: int | None = None) -> tuple[dict[str, Any], dic
     return dict(zip(names, X.T, strict=True)), attrs | ({"spillover": spillover} if spillover else {})
 
 
-_FORMATS: Any = {
-    TEXT: text.own_columns,
-    HDF5: _of_hdf5,
-    (".npy", ".npz"): _of_numpy,
-    (".root",): root.own_columns,
-    (".zarr",): _of_zarr,
-}
-_TEXT_IN = {".root": root.text_in, ".npz": _text_in_npz}
+_FORMATS: Any = {TEXT: text.own_columns, (".npy", ".npz"): _of_numpy, (".zarr",): _of_zarr}

@@ -48,13 +48,13 @@ def read_root(path: str, tree: str | None, naming: Naming) -> Table:
     return Table(result, naming)
 
 
-def own_columns(path: str) -> dict[str, Any]:
-    """Return all columns of the only tree of a file as they are, text as objects; lists are joined."""
+def own_columns(path: str, tree: str | None) -> dict[str, Any]:
+    """Return all columns of a tree of a file as they are, text as objects; lists are joined."""
     uproot = import_library("uproot", "ROOT files")
     import awkward as ak
 
     with uproot.open(path, handler=uproot.MemmapSource) as file:
-        kind, parts = _parts(file, None, path)
+        kind, parts = _parts(file, tree, path)
         if kind == "field":
             arrays = {name: field.array() for name, field in parts.items()}
         else:
@@ -71,11 +71,11 @@ def own_columns(path: str) -> dict[str, Any]:
     return columns
 
 
-def text_in(path: str) -> list[str]:
-    """Return the columns of the only tree of a file that have text, without reading it."""
+def text_in(path: str, tree: str | None) -> list[str]:
+    """Return the columns of a tree of a file that have text, without reading it."""
     uproot = import_library("uproot", "ROOT files")
     with uproot.open(path, handler=uproot.MemmapSource) as file:
-        kind, parts = _parts(file, None, path)
+        kind, parts = _parts(file, tree, path)
         types = {name: part.typename if kind == "field" else part[0].typename for name, part in parts.items()}
     return [name for name, type_ in types.items() if "string" in type_ or type_ == "char*"]
 

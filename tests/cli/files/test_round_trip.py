@@ -197,6 +197,28 @@ def test_workers_keep_them_too(summary, tmp_path, scheduler, output):
     pd.testing.assert_frame_equal(*found, check_like=True)
 
 
+@pytest.mark.parametrize("given", [".h5", ".root"])
+def test_columns_of_one_of_several_tables(summary, tmp_path, given):
+    frame, source = columns(given), tmp_path / f"in{given}"
+    if given == ".h5":
+        write(frame, source)
+        with h5py.File(source, "a") as file:
+            for place in ("first", "second"):
+                for name in frame:
+                    file.copy(name, f"{place}/{name}")
+            for name in frame:
+                del file[name]
+    else:
+        import awkward as ak
+
+        with uproot.recreate(source) as file:
+            file["first"], file["second"] = ({name: ak.Array(frame[name].tolist()) for name in frame} for _ in range(2))
+    summary(*LINES["dbscan"].format(f"{source}:second").split(), "-o", tmp_path / "out.csv")
+    written = read(tmp_path / "out.csv")
+    assert set(written) == {*frame, *RESULTS["dbscan"]}
+    assert as_text(written["note"]) == as_text(frame["note"])
+
+
 @pytest.mark.parametrize("with_text", [False, True])
 def test_positions_in_one_dataset(summary, tmp_path, with_text):
     """Beside other columns they are kept as the reader names them; alone they are x, y, z."""
