@@ -21,7 +21,7 @@ from typer.models import OptionInfo
 from daskclust.cli._console import RUNNING, TO_BEGIN
 from daskclust.cli._run import tell_error
 from daskclust.cli._several import names_of, runs
-from daskclust.io.files import OUTPUTS, check_file, split_member
+from daskclust.io.files import OUTPUTS, READABLE, check_file, split_member
 from daskclust.io.replacing import check_replaced, clash, place_of
 from daskclust.parameters import described
 
@@ -32,6 +32,9 @@ def option(panel: str, help: str, *names: str, default: str | bool = True, **mor
         more.setdefault("metavar", "N")  # else it tells the range, and fills the line
     return typer.Option(*names, help=help, rich_help_panel=panel, show_default=default, **more)
 
+
+SHOWN = (".tpx3", ".t3pa", ".fcs", *READABLE, ".zarr", ".arborx")
+"""Extensions of files that the explorer reads."""
 
 # Panels of the help, in this order.
 clustering, reading = partial(option, "Clustering"), partial(option, "Reading")
