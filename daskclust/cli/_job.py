@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from daskclust.cli._console import console, show, tell
-from daskclust.cli._options import Json, Quiet, check_outputs, check_source, names, running, writing
+from daskclust.cli._options import SHOWN, Json, Quiet, check_outputs, check_source, names, running, writing
 from daskclust.cli._progress import Work, progress
-from daskclust.cli._several import PIPE, names_of, shown
+from daskclust.cli._several import OPTIONS, PIPE, names_of, shown
 from daskclust.core.data.quote import listed, meant
 from daskclust.core.device.machine_code.compiling import Clock
-from daskclust.io.files import OUTPUTS
+from daskclust.io.files import OUTPUTS, PARQUET, TEXT
 from daskclust.io.replacing import naming
 
 if TYPE_CHECKING:
@@ -28,12 +28,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_OPTIONS = {"output": "-o", "table": "--table", "merges_output": "--merges"}
 _DEFAULTS = {"kernel": "flat", "variant": "local", "connectivity": 8, "min_hits": 1, "min_samples": 5}
 _DEFAULTS |= {"min_members": 2, "rule": "thesis", "distance": "centroid"}  # that the explorer has, too
 _STAGES = "starting", "reading", "clustering", "table", "writing"
-_SHOWN = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".fcs")  # what the explorer reads of cells
-_SHOWN_POINTS = (*_SHOWN, ".h5", ".hdf5", ".npz", ".npy", ".zarr", ".root", ".arborx", ".tpx3", ".t3pa")  # and others
+_SHOWN_CELLS = (*TEXT, *PARQUET, ".fcs")  # what the explorer reads of these
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,9 +137,9 @@ class Job:
     ) -> None:
         self.title, self.unit, self.sources, self.run = f"{title}: {names_of(sources)}", unit, sources, run
         self.name = names_of(sources).rpartition("/")[2]
-        found = {name: getattr(run, name, None) for name in _OPTIONS}
+        found = {name: getattr(run, name, None) for name in OPTIONS}
         self.outputs: dict[str, Path] = {name: path for name, path in found.items() if path is not None}
-        check_outputs([*sources, *others], {_OPTIONS[name]: path for name, path in self.outputs.items()}, suffixes)
+        check_outputs([*sources, *others], {OPTIONS[name]: path for name, path in self.outputs.items()}, suffixes)
         for source in sources if must_exist else ():
             check_source(source)
         self.summary: dict[str, Any] = {}
@@ -210,9 +208,10 @@ class Job:
                 raise ValueError(
                     f"--only names {name!r}, which -o does not have{meant(name, known)}; it has {listed(known)}"
                 )
-        text = [name for name in chosen if name in own and not own[name].is_number]
+        words = () if self._own is None else self._own.text
+        text = [name for name in chosen if name in words]
         if text and self.outputs["output"].suffix == ".fcs":
-            numbers = [name for name in own if own[name].is_number]
+            numbers = [name for name in own if name not in words]
             raise ValueError(f"-o .fcs holds numbers alone, got {listed(text)}; choose only={[*numbers, 'label']}")
 
     def cluster(
@@ -367,7 +366,7 @@ class Job:
 
         Without options to read the source, the explorer would show other points of it.
         """
-        known = _SHOWN if system == "hca" else _SHOWN_POINTS
+        known = _SHOWN_CELLS if system == "hca" else SHOWN
         of_output = () if self._own is None else reading or ()
         source = None if reading is None or len(self.sources) > 1 else Path(self.sources[0])
         sources = [(self.outputs.get("output"), of_output), (source, reading or ())]

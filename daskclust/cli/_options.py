@@ -19,8 +19,9 @@ import typer
 from typer.models import OptionInfo
 
 from daskclust.cli._console import RUNNING, TO_BEGIN
-from daskclust.cli._several import runs
-from daskclust.io.files import OUTPUTS, check_file
+from daskclust.cli._run import tell_error
+from daskclust.cli._several import names_of, runs
+from daskclust.io.files import OUTPUTS, READABLE, check_file, split_member
 from daskclust.io.replacing import check_replaced, clash, place_of
 from daskclust.parameters import described
 
@@ -31,6 +32,9 @@ def option(panel: str, help: str, *names: str, default: str | bool = True, **mor
         more.setdefault("metavar", "N")  # else it tells the range, and fills the line
     return typer.Option(*names, help=help, rich_help_panel=panel, show_default=default, **more)
 
+
+SHOWN = (".tpx3", ".t3pa", ".fcs", *READABLE, ".zarr", ".arborx")
+"""Extensions of files that the explorer reads."""
 
 # Panels of the help, in this order.
 clustering, reading = partial(option, "Clustering"), partial(option, "Reading")
@@ -195,7 +199,8 @@ def _with_choices(parameter: inspect.Parameter) -> inspect.Parameter:
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     """Let parameters of a command be several options: the fields of a dataclass, or `ParametersOf`; add --help-all."""
     manual = Annotated[bool, help_all(RUNNING)]
-    options = [inspect.Parameter("help_all", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=manual)]
+    added = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
+    options = [added("help_all", default=False, annotation=manual)]
     groups: dict[str, tuple[Callable[..., Any], list[str]]] = {}
     own: list[inspect.Parameter] = []
     for name, parameter in _parameters_of(command).items():
@@ -212,13 +217,23 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
         own += found.values()
 
     files = {each.name: _endings(each) for each in own if _endings(each) is not None}
+    options += [added("called", annotation=typer.Context)] if files else []
 
     @wraps(command)
-    def call(*, help_all: bool, **flat: Any) -> None:
+    def call(*, help_all: bool, called: Any = None, **flat: Any) -> None:
+        status = 0
         for argument, endings in files.items():
             with closing(runs(flat, argument, endings)) as each:
                 for given in each:
-                    run(given)
+                    try:
+                        run(dict(given))
+                    except Exception as error:
+                        if not flat.get("each") or isinstance(error, BrokenPipeError | typer.Exit):
+                            raise  # else the other files are clustered
+                        source = names_of(given[argument])
+                        status = max(status, tell_error(error, called.command, flat["as_json"], source))
+        if status:
+            raise typer.Exit(status)
         if not files:
             run(flat)
 
@@ -350,9 +365,7 @@ class CellOptions:
 # -------------------------------------------------------------------------------------------------------------- outputs
 def check_source(source: str | Path) -> None:
     """Refuse, before libraries are imported, a file that is not there, or is none; folders are left to readers."""
-    name = str(source)
-    if not os.path.lexists(name):
-        name = re.sub(r"(\.(root|h5|hdf5)):[^:]*$", r"\1", name)  # what is chosen in a file
+    name, _ = split_member(str(source))
     if not name.startswith("tcp://") and not os.path.isdir(name):
         check_file(name)
 

@@ -41,16 +41,21 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
         _let_go_of_output()
         return _NOBODY_READS
     except (Exception, KeyboardInterrupt) as error:
-        if isinstance(error, typer.Abort):
-            error = KeyboardInterrupt()
-        told, kept = trouble(error, called), vars(error).get("kept", {})  # kept: of a readout, see `Ending`
-        if told is None or os.environ.get("DASKCLUST_TRACEBACK", "0") not in ("", "0"):
-            traceback.print_exception(error)
-        told = told or fault(error)
-        if kept:
-            is_of_system = isinstance(error, OSError) and error.errno is not None
-            told = told._replace(hint="; ".join([kept["hint"], told.hint][: 1 + is_of_system]))
-        return _tell(told, as_json, kept.get("summary", {}))
+        return tell_error(KeyboardInterrupt() if isinstance(error, typer.Abort) else error, called, as_json)
+
+
+def tell_error(error: BaseException, command: Any, as_json: bool, source: str = "") -> int:
+    """Tell what went wrong, with one of several sources, and return the exit code; of a fault also where it is."""
+    told, kept = trouble(error, command), vars(error).get("kept", {})  # kept: of a readout, see `Ending`
+    if told is None or os.environ.get("DASKCLUST_TRACEBACK", "0") not in ("", "0"):
+        traceback.print_exception(error)
+    told = told or fault(error)
+    if kept:
+        is_of_system = isinstance(error, OSError) and error.errno is not None
+        told = told._replace(hint="; ".join([kept["hint"], told.hint][: 1 + is_of_system]))
+    if source not in told.what:
+        told = told._replace(what=f"{source}: {told.what}")
+    return _tell(told, as_json, kept.get("summary", {}))
 
 
 def leave(status: int) -> NoReturn:

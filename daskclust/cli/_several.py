@@ -15,7 +15,8 @@ from daskclust.cli._console import console
 from daskclust.io.files import HDF5, MAGIC, files_of, numeric_order
 
 PIPE = "-"
-_OUTPUTS = {"output": "-o", "table": "--table", "merges_output": "--merges"}
+OPTIONS = {"output": "-o", "table": "--table", "merges_output": "--merges"}
+"""Options of outputs, by the names of their parameters."""
 _PLACE = "{}"  # in the name of an output, where the name of the input goes
 _FORMAT = ".parquet"  # of outputs in a folder
 _PIPES = "daskclust-pipe-"  # begins the names of folders that have what goes through pipes
@@ -27,12 +28,12 @@ def runs(given: Mapping[str, Any], argument: str, endings: Sequence[str]) -> Gen
     What is piped in is written to a file first; what is to be piped out is read from one after the run.
     """
     is_each, paths = given.get("each", False), [str(path) for path in given[argument]]
-    outputs = {name: str(given[name]) for name in _OUTPUTS if given.get(name) is not None}
+    outputs = {name: str(given[name]) for name in OPTIONS if given.get(name) is not None}
     with ExitStack() as stack:
         piped_out = [name for name, path in outputs.items() if path == PIPE and name != "merges_output"]
         if PIPE in (*paths, *outputs.values()):
             folder = Path(stack.enter_context(TemporaryDirectory(prefix=_PIPES)))
-            _check_pipes(paths, [_OUTPUTS[name] for name in piped_out], given)
+            _check_pipes(paths, [OPTIONS[name] for name in piped_out], given)
             paths = [_piped_in(folder)] if PIPE in paths else paths
             outputs |= {name: str(folder / "stdout.csv") for name in piped_out}
         paths = paths if any("://" in path for path in paths) else _inputs(paths, endings)
@@ -117,7 +118,7 @@ def _for_each(path: str, name: str, output: str) -> str:
     if os.path.isdir(output) and not output.endswith(".zarr"):
         return os.path.join(output, stem + _FORMAT)
     raise ValueError(
-        f"{_OUTPUTS[name]} {output} would be the output of every input; with --each give a folder that is there, or a "
+        f"{OPTIONS[name]} {output} would be the output of every input; with --each give a folder that is there, or a "
         f"name with {_PLACE} for that of the input, as labels_{_PLACE}.csv"
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from daskclust.core.run.plan import Cost
+
+logger = logging.getLogger(__name__)
 
 _WRITABLE = (*OUTPUTS, ".npy")
 _CELLS = (".fcs", ".lmd", *TEXT, *PARQUET, ".bin")
@@ -95,9 +98,11 @@ def hca(
     import numpy as np
 
     from daskclust.accessor._hca import cut_of
+    from daskclust.core.data.inputs import NOT_CLUSTERED
     from daskclust.core.hierarchy import is_monotone, least_size
     from daskclust.hca.plan import cost_of_points
     from daskclust.io.cytometry.rows import prepared_in_words
+    from daskclust.io.cytometry.transform import aside
 
     cut_of(n_clusters, height, min_size, 1)  # type: ignore[arg-type]
     asked, column = _apriori(apriori)
@@ -112,6 +117,13 @@ def hca(
         return
     with job.started():
         cells = job.read(opened, chunks, "hca", _ABOUT, file.data_set)
+        channels = cells["channel"].values.tolist()
+        beside = aside(range(len(channels)), [(name,) for name in channels]).get(NOT_CLUSTERED)
+        if beside and file.channels is None and NOT_CLUSTERED not in cells.attrs and not run.quiet:
+            logger.warning(
+                "clustered by all columns, %s; scatter and time (%s) are among them: --channels chooses",
+                ", ".join(channels), ", ".join(beside),
+            )  # fmt: skip
         is_gmhc = paths[0].suffix.lower() not in _NOT_GMHC and "layout" in cells.attrs
         cut = {"n_clusters": n_clusters, "height": height, "min_size": min_size}
         how = {"order": order or ("groups" if is_gmhc else "height"), "apriori": asked, **cut}

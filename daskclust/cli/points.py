@@ -161,7 +161,7 @@ def _table(result: xr.Dataset, parameters: dict[str, Any], count: int) -> xr.Dat
 
     box, axes, weight = parameters["boxsize"], parameters["coordinates"], parameters["weight"]
     if axes is None and (result.attrs.get("boxsize") if box == "auto" else box) is not None:
-        return halo_table(result, boxsize=... if box == "auto" else box, mass=weight, velocities=None, n_clusters=count)
+        return halo_table(result, boxsize=box, mass=weight, velocities=None, n_clusters=count)
     return cluster_table(result, weight=weight, coords=axes, n_clusters=count)
 
 
@@ -236,8 +236,7 @@ def fof(
         }
         job.none("halos", lambda: _why_no_halo(particles, parameters))
         job.save_points(result, "fof", is_converted=file.units is not None)
-        of_table = ... if parameters["boxsize"] == "auto" else parameters["boxsize"]
-        halos = job.table(lambda: halo_table(result, boxsize=of_table, n_clusters=count))
+        halos = job.table(lambda: halo_table(result, boxsize=parameters["boxsize"], n_clusters=count))
         if halos is not None:
             job.summary["largest"] = int(halos["size"].max()) if count else 0
     job.show()

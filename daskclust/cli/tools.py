@@ -15,6 +15,7 @@ from rich.table import Table
 
 from daskclust.cli._console import TO_BEGIN, console, emit, errors, facts_table, show, table_of
 from daskclust.cli._options import (
+    SHOWN,
     AnyParametersOf,
     Axes,
     Box,
@@ -34,12 +35,10 @@ from daskclust.cli._options import (
 )
 from daskclust.cli._progress import progress
 from daskclust.cli._several import names_of
-from daskclust.io.files import READABLE
 
 if TYPE_CHECKING:
     import xarray as xr
 
-_SHOWN = (".tpx3", ".t3pa", ".fcs", *READABLE, ".zarr", ".arborx")
 _COLUMNS = {"cluster": "d", "layer": "d", "size": "d", "energy": ".2f", "mass": ".3g", "tot": ".0f"}
 _COLUMNS |= {"x": ".1f", "y": ".1f", "z": ".1f", "rms": ".2f"}
 
@@ -96,7 +95,7 @@ WARM = """
 # ------------------------------------------------------------------------------------------------------------- explore
 def explore(
     paths: Annotated[
-        list[Path], file_argument("Points: what clue, events, fof and dbscan read, FCS, tables of cells.", *_SHOWN)
+        list[Path], file_argument("Points: what clue, events, fof and dbscan read, FCS, tables of cells.", *SHOWN)
     ],
     *,
     system: Annotated[System | None, reading("What clusters the points.", default="what suits the file")] = None,

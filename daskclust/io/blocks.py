@@ -70,6 +70,13 @@ def as_text(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return values
 
 
+def as_objects(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return texts as objects, bytes decoded; numbers and times as they are."""
+    if values.dtype.kind not in "SUTO":
+        return values
+    return np.array([v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in values.tolist()], object)
+
+
 def native_block(ds: xr.Dataset) -> Block:
     """Return all variables of a data set as arrays in native byte order."""
     return {str(name): native(v.values) for name, v in ds.variables.items()}

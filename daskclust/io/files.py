@@ -41,7 +41,7 @@ MAGIC = {
 STORE = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
 """Files by which a zarr store is known."""
 
-_MEMBER = re.compile(r"(.*\.(?:root|hdf5|h5))(:[^*?\[]*)", re.IGNORECASE)  # of file.root:tree
+_MEMBER = re.compile(r"(.*\.(?:root|hdf5|h5)):([^*?\[]*)", re.IGNORECASE | re.DOTALL)
 
 KINDS = {
     stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
@@ -77,6 +77,12 @@ def is_parts(path: str) -> bool:
 def is_store(path: str) -> bool:
     """Return whether a path is a zarr store on disk."""
     return os.path.isdir(path) and any(os.path.exists(os.path.join(path, mark)) for mark in STORE)
+
+
+def split_member(path: str) -> tuple[str, str | None]:
+    """Return file and tree of ``file.root:tree``, or file and group of ``file.h5:group``."""
+    found = None if os.path.lexists(path) else _MEMBER.fullmatch(path)
+    return (found[1], found[2]) if found else (path, None)
 
 
 def known_suffix(path: str | os.PathLike[str], known: Sequence[str]) -> str:
@@ -167,8 +173,8 @@ def _expanded(path: str, endings: Sequence[str]) -> list[str] | None:
         return None if _is_one(path) else _in_folder(path, endings)
     if not glob.has_magic(path) or os.path.lexists(path):
         return None
-    member = _MEMBER.fullmatch(path)
-    pattern, chosen = member.groups() if member else (path, "")
+    pattern, member = split_member(path)
+    chosen = "" if member is None else f":{member}"
     found = [file + chosen for file in glob.glob(pattern, recursive=True) if _is_one(file)]
     if not found:
         raise FileNotFoundError(f"no file matches {path}; is the folder {quoted(os.path.dirname(path) or '.')} right?")

@@ -17,7 +17,7 @@ from daskclust.core.data.quote import in_sheet, listed
 from daskclust.core.data.units import BOX
 from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
 from daskclust.io.blocks import Block, as_text, blocks_of, column_dtypes, in_memory, native, only_dim, with_scalars_told
-from daskclust.io.files import HDF5, PARQUET, READABLE, TEXT, WRITABLE, check_file, is_parts, known_suffix
+from daskclust.io.files import HDF5, PARQUET, READABLE, TEXT, WRITABLE, check_file, is_parts, known_suffix, split_member
 from daskclust.io.replacing import check_kind, replacing, replacing_folder
 from daskclust.io.rows import rows_of_chunk
 from daskclust.io.schema import Columns, Naming, Needs, check_units, to_dataset
@@ -128,7 +128,7 @@ def read_hits(
     if layout not in (None, *LAYOUTS):
         raise ValueError(f"layout must be 'chips' or 'quad', got {layout!r}")
     chunks = rows_of_chunk(chunks, _AUTO_ROWS)
-    name, part = _split_part(os.fspath(path))
+    name, part = split_member(os.fspath(path))
     name = name.rstrip("/") if os.path.isdir(name) else name
     if not is_parts(name):
         check_file(name)
@@ -149,7 +149,7 @@ def read_hits(
         attrs["layout"] = layout or attrs.get("layout", "chips")
     if unknown := sorted(set(units) - set(table.columns)):
         raise ValueError(f"units names {listed(unknown)}, which {name} does not have; it has {listed(table.columns)}")
-    check_units(units, known, name)
+    check_units(units, known, name, table.units)
     if "x" in units:
         attrs.pop(BOX, None)
     ds = to_dataset(table.columns, field=known.name, units={**table.units, **units}, source=path, attrs=attrs)
@@ -163,15 +163,6 @@ def read_hits(
     if chunks is None or suffix in _LAZY:
         return ds
     return ds.chunk({known.dim: int(chunks)}, name_prefix="daskclust-io-")
-
-
-def _split_part(path: str) -> tuple[str, str | None]:
-    """Return file and tree of ``file.root:tree``, or file and group of ``file.h5:group``."""
-    for suffix in (".root", *HDF5):
-        head, mark, part = path.rpartition(f"{suffix}:")
-        if mark and not os.path.lexists(path):
-            return head + suffix, part
-    return path, None
 
 
 def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = False, partitions: bool = False) -> None:

@@ -23,19 +23,18 @@ from pathlib import Path
 from typing import BinaryIO
 
 from daskclust.core.data.quote import quoted
-from daskclust.io.files import KINDS, PARQUET
+from daskclust.io.files import KINDS, PARQUET, split_member
 
 _PARTS = re.compile(r"zarr\.json|[^/]+/(zarr\.json|c/\d+)|part-\d{6,}\.parquet")
 """What there is in folders that outputs are: stores, and Parquet files."""
 _WRITTEN_IN_PART = re.compile(r"\d+ requested and \d+ written")  # NumPy's words for a full disk
-_MEMBER = re.compile(r":[^:]*$")  # what is chosen in a file: file.h5:group
 _NUMBERED = re.compile(r"\.\d+(\.(?:hdf5|h5))$")  # files of one snapshot
 _LOOKS, _PAUSE, _PATIENCE = 10, 0.05, 5.0  # the last two in s
 
 
 def clash(target: str | os.PathLike[str], source: str | os.PathLike[str]) -> str:
     """Return what is wrong with an output that would take the place of an input, or of a part of it; else nothing."""
-    source = os.fspath(source) if os.path.lexists(source) else _MEMBER.sub("", os.fspath(source))
+    source, _ = split_member(os.fspath(source))
     there, here = Path(os.path.realpath(target)), Path(os.path.realpath(source))
     if there == here:
         return "is the input"

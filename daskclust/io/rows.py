@@ -77,6 +77,8 @@ class Stored(NamedTuple):
     own: int | None = None  # rows of a chunk of the file
     units: str | None = None
     what: str = ""  # which array of the file, for messages
+    fault: str = ""  # why it is no column of numbers; a remedy is to follow
+    arrow: Any = None  # the type that Parquet has, where NumPy has none for it
 
     def array(self, chunks: Rows, order: Any = "C") -> Any:
         """Return the array, in memory in an order of NumPy's, or lazy with `chunks` rows in each block."""
@@ -85,14 +87,32 @@ class Stored(NamedTuple):
         out, step = np.empty(self.shape, self.dtype, order), max(1, _AT_ONCE // max(1, math.prod(self.shape[1:])))
         for start in range(0, self.shape[0], step):
             stop = min(start + step, self.shape[0])
-            out[start:stop] = _checked_rows(self, start, stop)
+            out[start:stop] = self.rows(start, stop)
         return out
+
+    def rows(self, start: int, stop: int) -> npt.NDArray[Any]:
+        """Read rows, and raise if their shape is not what it was."""
+        files, shape = ", ".join(self.files), (stop - start, *self.shape[1:])
+        with reading(files, self.kind, f"rows {start} to {stop - 1}{self.what}, counted from 0"):
+            found = self.read(start, stop)
+        if found.shape != shape:
+            raise ValueError(
+                f"rows {start} to {stop - 1} of {files} have shape {found.shape}, expected {shape}: the file has "
+                "changed since it was opened; open it again"
+            )
+        return found.astype(self.dtype, copy=False)
 
     def only(self, wanted: Sequence[int]) -> Stored:
         """Return some columns alone, as an array of the file."""
         if len(self.shape) == 1 or len(wanted) == self.shape[1]:
             return self
         return self._replace(read=partial(_some_columns, self.read, wanted), shape=(self.shape[0], len(wanted)))
+
+    def column(self, number: int) -> Stored:
+        """Return one column as an array (n,) of the file."""
+        if len(self.shape) == 1:
+            return self
+        return self._replace(read=partial(_one_column, self.read, number), shape=self.shape[:1])
 
     def columns(self, chunks: Rows) -> list[Any]:
         """Return the columns of the array, each contiguous in memory, or lazy."""
@@ -118,6 +138,21 @@ class Stored(NamedTuple):
 
 def _some_columns(read: ReadRows, wanted: Sequence[int], start: int, stop: int) -> npt.NDArray[Any]:
     return read(start, stop)[:, wanted]
+
+
+def _one_column(read: ReadRows, number: int, start: int, stop: int) -> npt.NDArray[Any]:
+    return read(start, stop)[:, number]
+
+
+def rows_of_parts(parts: Iterable[tuple[ReadRows, int]], start: int, stop: int) -> list[npt.NDArray[Any]]:
+    """Return rows start to stop of arrays that follow each other, each with its reader and number of rows."""
+    found, begin = [], 0
+    for read, rows in parts:
+        low, high = max(start - begin, 0), min(stop - begin, rows)
+        if low < high:
+            found.append(read(low, high))
+        begin += rows
+    return found
 
 
 def fixed_rows(path: str, value: str, width: int, begin: int, start: int, stop: int) -> npt.NDArray[Any]:
@@ -164,17 +199,4 @@ def _state(path: str) -> tuple[int, ...]:
 
 def _read_block(*, stored: Stored, block_info: Mapping[Any, Any]) -> npt.NDArray[Any]:
     """Read the rows of one block; dask tells which ones."""
-    return _checked_rows(stored, *block_info[None]["array-location"][0])
-
-
-def _checked_rows(stored: Stored, start: int, stop: int) -> npt.NDArray[Any]:
-    """Read rows, and raise if their shape is not what it was."""
-    files, shape = ", ".join(stored.files), (stop - start, *stored.shape[1:])
-    with reading(files, stored.kind, f"rows {start} to {stop - 1}{stored.what}, counted from 0"):
-        found = stored.read(start, stop)
-    if found.shape != shape:
-        raise ValueError(
-            f"rows {start} to {stop - 1} of {files} have shape {found.shape}, expected {shape}: the file has changed "
-            "since it was opened; open it again"
-        )
-    return found.astype(stored.dtype, copy=False)
+    return stored.rows(*block_info[None]["array-location"][0])

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from daskclust.core.data.fields import CALORIMETER, FIELDS, TIMEPIX, Field, Variable
+from daskclust.core.data.fields import CALORIMETER, FIELDS, PARTICLES, TIMEPIX, Field, Variable
 from daskclust.core.data.limits import check_columns
 from daskclust.core.data.nested import flatten, is_awkward
 from daskclust.core.data.quote import listed, meant, quoted, repeated, short
@@ -138,7 +138,7 @@ class Naming:
             chosen.update(_by_alias(rest, set(chosen.values()), self))
         chosen = {name: chosen[name] for name in found if name in chosen}
         self.taken.update(
-            {ours: name for name, ours in chosen.items() if name.lower() != ours and name not in self.given}
+            {ours: name for name, ours in chosen.items() if ours not in (name, name.lower()) and name not in self.given}
         )
         _check_complete(chosen, found, self)
         for option, names in self.needs.items():
@@ -333,12 +333,25 @@ def to_dataset(
     return xr.Dataset(variables, attrs={**box, **naming.told, **(attrs or {}), **told})
 
 
-def check_units(units: Mapping[str, str], field: Field, source: str) -> None:
-    """Refuse what a user gives for units of a field's variables, if they are none of theirs."""
+def check_units(units: Mapping[str, str], field: Field, source: str, told: Mapping[str, str] | None = None) -> None:
+    """Refuse what a user gives for units of a field's variables, if they are none of theirs.
+
+    Positions of particles stay in their unit: where the file has `told` one for all axes, another one is for all of
+    them, too.
+    """
     for name, unit in units.items():
         variable = field.find(name)
         if variable is not None:
             check(name, unit, variable.unit or variable.usual, source)
+    axes = {axis: unit for axis, unit in (told or {}).items() if axis in COMPONENTS}
+    changed = [axis for axis, unit in axes.items() if units.get(axis, unit) != unit]
+    if field is PARTICLES and changed and len(set(axes.values())) == 1 and len(changed) < len(axes):
+        told_unit, right = axes[changed[0]], units[changed[0]]
+        pairs = ", ".join(f"{axis!r}: {right!r}" for axis in axes)
+        raise ValueError(
+            f"{', '.join(axes)} of {source} are all in {told_unit!r}, and units names {right!r} for "
+            f"{', '.join(changed)} alone; name that of all, units={{{pairs}}}"
+        )
 
 
 def _with_attrs(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from types import EllipsisType
-from typing import Any
+from typing import Any, Literal
 
 import dask
 import numpy as np
@@ -150,7 +149,7 @@ def mass_function(
     *,
     mass: str = "mass",
     bins: int = 20,
-    boxsize: float | Sequence[float] | EllipsisType | None = ...,
+    boxsize: float | Sequence[float] | Literal["auto"] | None = "auto",
 ) -> hv.Overlay:
     """Draw how many halos there are of each mass, on logarithmic axes.
 
@@ -162,9 +161,9 @@ def mass_function(
         The column.
     bins : int, default 20
         Number of bins of equal width in the logarithm.
-    boxsize : float, sequence of float or None, optional
-        Length of the box, or one for each axis: numbers are by its volume. By default ``table.attrs["boxsize"]``, and
-        not by volume without it, where an axis is open, or for None.
+    boxsize : float, sequence of float, "auto" or None, default "auto"
+        Length of the box, or one for each axis: numbers are by its volume. ``"auto"``: ``table.attrs["boxsize"]``. Not
+        by volume without it, where an axis is open, or for None.
 
     Returns
     -------
@@ -196,7 +195,7 @@ def mass_function(
     note += f", {values.size - positive.size:,} of no mass" if positive.size < values.size else ""
     axes = [name for name in _AXES if name in table]
     unit = table[axes[0]].attrs.get("units") if axes else None
-    sides = box_sides(boxsize if boxsize is not ... else box_in(table, unit) if axes else None, axes)
+    sides = box_sides(box_in(table, unit, boxsize if axes else None), axes)
     by_volume = bool(axes) and all(sides)
     edges = log_edges(positive, bins) if positive.size else np.array([1.0, 10.0])
     number = np.histogram(np.clip(positive, edges[0], edges[-1]), edges)[0]

@@ -52,7 +52,7 @@ def cluster_table(
         Cluster numbers, -1 for noise: a variable of `ds`, or an array.
     weight : str or None, optional
         Variable that weighs the points, finite and not negative; None: 1 for each. Default: "energy"; of Timepix hits
-        without energy "tot".
+        without energy "tot", None where there is neither.
     coords : sequence of str, optional
         Variables with positions, finite; converted to the unit of the first one. Default: those of ``x``, ``y`` and
         ``z`` that `ds` has. Not for angles, whose means are wrong where they wrap, nor Timepix hits.
@@ -80,15 +80,15 @@ def cluster_table(
 
         Of Timepix hits:
 
-        - ``size`` (int64): number of hits; ``tot`` (ns), ``energy`` (keV): sums;
+        - ``size`` (int64): number of hits; ``tot`` (ns), ``energy`` (keV): sums, where `ds` has them;
         - ``x``, ``y`` (float32, pixel): centroid weighted by `weight`, where weights are not all 0; ``x_plain``,
           ``y_plain``: not weighted;
         - ``length``, ``width`` (float32, pixel): along the principal axes, 1 of a single pixel; ``angle`` (float32,
           rad): of the long axis from x towards y, above -pi/2 and up to pi/2, 0 where no axis is longer;
         - ``toa``, ``toa_last`` (ns): of the first and of the last hit; ``tof`` (ns), ``chip``: of the first one;
         - ``x_min``, ``x_max``, ``y_min``, ``y_max`` (type of x and y): bounding box, inclusive;
-        - ``seed`` (int64): index in `ds` of the first hit with the largest ToT, -1 without one; ``x_seed``,
-          ``y_seed``, ``tot_max``: its pixel and ToT;
+        - ``seed`` (int64): index in `ds` of the first hit with the largest ToT, of hits without ToT the first one, -1
+          without one; ``x_seed``, ``y_seed``, ``tot_max``: its pixel and ToT;
         - ``event`` (int64), ``layer``: as above.
 
         In the row of a number without hits sums, pixels and chips are 0, the others NaN. Noise has no row: ``attrs``

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from types import EllipsisType
+from typing import Literal
 
 import numpy.typing as npt
 import xarray as xr
@@ -30,7 +31,7 @@ def halo_table(
     ds: xr.Dataset,
     labels: str | xr.DataArray | npt.ArrayLike = "label",
     *,
-    boxsize: float | Sequence[float | None] | EllipsisType | None = ...,
+    boxsize: float | Sequence[float | None] | Literal["auto"] | None = "auto",
     mass: str | EllipsisType | None = ...,
     velocities: Sequence[str] | EllipsisType | None = ...,
     G: float | None = None,
@@ -45,9 +46,9 @@ def halo_table(
         them, in any unit of length, in any image of the box.
     labels : str or array_like of int, shape (n,), default "label"
         Halo numbers, -1 for particles in none: a variable of `ds`, or an array.
-    boxsize : float, sequence of float or None, optional
+    boxsize : float, sequence of float, "auto" or None, default "auto"
         Length of the periodic box in the unit of ``x``, or one for each of ``x``, ``y`` and ``z``, 0 or None where it
-        is open. Default: ``ds.attrs["boxsize"]`` where it is there; None: open.
+        is open. ``"auto"``: ``ds.attrs["boxsize"]`` where it is there; None: open.
     mass : str or None, optional
         Variable with masses, not negative; None: 1 for each. Default: "mass" if `ds` has it.
     velocities : sequence of str or None, optional
@@ -129,7 +130,7 @@ def halo_table(
     mass = ("mass" if "mass" in ds else None) if mass is ... else mass
     names = _velocity_names(ds, axes, velocities)
     units, ratios = _conversions(ds, axes, names)
-    lengths = box_sides(box_in(ds, units.get("x")) if boxsize is ... else boxsize, axes)
+    lengths = box_sides(box_in(ds, units.get("x"), boxsize), axes)
     x, y, z = (*((length, 1.0 / length) if length else OPEN for length in lengths), OPEN, OPEN)[:3]
     setting = Setting((x, y, z), len(axes), _gravity(G, axes, names))
     sources = dict(zip(_AXES, axes, strict=False)) | dict(zip(_VELOCITIES, names, strict=False))

@@ -34,7 +34,7 @@ from ._pixel_arrays import (
 )
 from ._summary import Columns, Groups, Summary, TableSteps, numbered
 
-_NEEDED = ("x", "y", "toa", "tot")
+_NEEDED = ("x", "y", "toa")
 _WEIGHTS: dict[str | None, int] = {None: BY_NOTHING, "tot": BY_TOT, "energy": BY_ENERGY}
 _KINDS = {"x": pixels, "y": pixels, "chip": pixels, "toa": doubles, "tof": doubles}
 
@@ -51,7 +51,7 @@ _OF_FIRST_HIT, _OF_SEED = ("toa", "tof", "chip"), ("seed", "tot_max", "x_seed", 
 
 def are_pixels(ds: xr.Dataset) -> bool:
     """Return whether a data set is Timepix hits."""
-    return ds.attrs.get("field") == "timepix" or all(name in ds for name in _NEEDED)
+    return ds.attrs.get("field") == "timepix" or all(name in ds for name in (*_NEEDED, "tot"))
 
 
 def pixel_table(
@@ -64,7 +64,8 @@ def pixel_table(
     """Return the table of pixel clusters: `cluster_table` of a Timepix data set."""
     if coords is not None:
         raise ValueError(f"coords={coords!r}: positions of pixels are x and y; leave it out, or drop tot for points")
-    weight = ("energy" if "energy" in ds else "tot") if isinstance(weight, EllipsisType) else weight
+    if isinstance(weight, EllipsisType):
+        weight = next((name for name in ("energy", "tot") if name in ds), None)
     if weight not in tuple(_WEIGHTS):
         raise ValueError(f"weight of pixels must be 'tot', 'energy' or None, got {weight!r}")
     if weight is not None:
@@ -72,8 +73,9 @@ def pixel_table(
     missing = [name for name in _NEEDED if name not in ds]
     if missing:
         raise ValueError(f"the Timepix data set has no {', '.join(missing)}; it has {', '.join(map(str, ds))}")
-    given = {name: ds[name].data for name in (*_NEEDED, *OPTIONAL) if name in ds}
-    arrays = checked({"labels": label_values(ds, labels), **given}, ds["x"].shape, _KINDS)
+    given = {name: ds[name].data for name in (*_NEEDED, "tot", *OPTIONAL) if name in ds}
+    tot = given.get("tot", xr.zeros_like(ds["x"], np.float32).data)
+    arrays = checked({"labels": label_values(ds, labels), **given, "tot": tot}, ds["x"].shape, _KINDS)
     arrays, n_clusters = _lazy.counted(arrays, n_clusters)
     by = _WEIGHTS[weight]
     steps = TableSteps(
@@ -84,6 +86,8 @@ def pixel_table(
         one_chunk=functools.partial(tabulate, by=by),
     )
     columns = _lazy.columns(arrays, steps, n_clusters)
+    if "tot" not in given:
+        del columns["tot"], columns["tot_max"]
     columns = {**columns, **group_columns(ds, ds["x"], arrays["labels"], len(columns["size"]), columns)}
     units = {name: ds[source].attrs.get("units") for name, source in _SOURCES.items() if source in given}
     units |= {"size": "1", "seed": "1", "angle": "rad", "noise_size": "1", "event": "1", "layer": "1"}

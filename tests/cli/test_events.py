@@ -347,3 +347,16 @@ def test_a_second_interrupt_ends_clustering_and_a_third_the_process():
         with pytest.raises(KeyboardInterrupt):
             next(given)
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("options", [(), ("--where", "size > 2")])
+def test_a_table_without_tot(run, tmp_path, target, options):
+    hits = timepix(500, rng=0).drop_vars(["truth", "tot"])
+    hits.to_dataframe().to_csv(tmp_path / "hits.csv", index=False)
+    run(tmp_path / "hits.csv", "--table", target, *options)
+    expected = cluster_table(hits, EventBuilder(200).fit(hits).labels_)
+    expected = expected.where(expected["size"] > 2, drop=True) if options else expected
+    found = pd.read_parquet(target)
+    assert "tot" not in found
+    for name in ("size", "x", "toa", "seed"):
+        np.testing.assert_array_equal(found[name], expected[name])

@@ -138,3 +138,10 @@ def test_table_of_merges(summary, grouped, folder, tmp_path, suffix):
 
 
 # ---------------------------------------------------------------------------------------------------------------- input
+def test_a_table_with_scatter_and_time_is_told(command, tmp_path):
+    cells = np.random.default_rng(0).normal(size=(60, 3))
+    pd.DataFrame(cells, columns=["FSC-A", "CD3", "Time"]).to_csv(tmp_path / "cells.csv", index=False)
+    line = ("hca", tmp_path / "cells.csv", "--threshold", 20, "--json")
+    err = command(*line)[2]
+    assert "FSC-A, CD3, Time; scatter and time (FSC-A, Time) are among them: --channels chooses" in err
+    assert command(*line, "--channels", "FSC-A,CD3")[2] == ""

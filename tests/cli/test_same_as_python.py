@@ -83,7 +83,6 @@ def table_of(name, result, parameters, count):
         return cluster_table(result, n_clusters=count)
     if name == "fof" or parameters.get("boxsize") is not None:
         box, mass = parameters["boxsize"], parameters.get("weight", "mass")
-        box = ... if box == "auto" else box
         velocities = {} if name == "fof" else {"velocities": None}
         return halo_table(result, boxsize=box, mass=mass, n_clusters=count, **velocities)
     return cluster_table(result, weight=parameters["weight"], n_clusters=count)

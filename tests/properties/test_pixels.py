@@ -97,6 +97,16 @@ def test_table_equals_loop(optional: bool, weight: str | None, chunks: int | Non
     assert type(table.attrs["noise_size"]) is int
 
 
+@pytest.mark.parametrize("chunks", [None, 100])
+def test_hits_without_tot(chunks: int | None) -> None:
+    """They weigh 1 each, and the seed is the first hit."""
+    ds = pixel_hits(700, 120, optional=False)
+    bare = ds.drop_vars("tot").assign_attrs(field="timepix")
+    table = told(cluster_table(bare if chunks is None else bare.chunk(hit=chunks)))
+    expected = by_loop(ds.assign(tot=xr.zeros_like(ds["tot"])), ds["label"].values, ds["label"].values.max() + 1, None)
+    assert_is(table, {name: values for name, values in expected.items() if name not in ("tot", "tot_max")})
+
+
 @given(data=st.data(), n=st.integers(0, 60), k=st.integers(1, 12), seed=st.integers(0, 10**6))
 def test_any_hits_in_any_chunks(data: Any, n: int, k: int, seed: int) -> None:
     ds = pixel_hits(n, k, seed, side=data.draw(st.integers(1, 5)))

@@ -189,8 +189,13 @@ def cells_of(ds: Any) -> Any:
     return X if all(kept) or not any(kept) else X.isel(channel=kept)
 
 
-def box_in(ds: Any, unit: str | None) -> Any:
-    """Return ``ds.attrs["boxsize"]`` in the unit of coordinates; without an attribute of its own it is in x's."""
+def box_in(ds: Any, unit: str | None, boxsize: Any = "auto") -> Any:
+    """Return a box that a user gives; instead of "auto" ``ds.attrs["boxsize"]`` in the unit of coordinates.
+
+    Without an attribute for its own unit that is in the unit of x.
+    """
+    if not (isinstance(boxsize, str) and boxsize == "auto"):
+        return boxsize
     box, own = separated("attrs['boxsize']", ds.attrs.get("boxsize"))
     x = ds["x"].attrs.get("units") if "x" in ds.variables else None
     box_unit = own or ds.attrs.get(BOX, x)

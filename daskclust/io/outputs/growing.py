@@ -20,6 +20,7 @@ from daskclust.io.blocks import column_dtypes, native_block, only_dim
 from daskclust.io.files import OUTPUTS, PARQUET, known_suffix
 from daskclust.io.replacing import beside, naming, place_of, replacing, sync_folder
 from daskclust.io.tables.parquet import GROUP_ROWS, RowGroups, shown
+from daskclust.io.tables.parquet_parts import parts_of
 
 _log = logging.getLogger(__name__)
 
@@ -207,10 +208,10 @@ class PartsSink:
 
     def _put_together(self) -> None:
         """Make the file of its parts, whose columns have their own names."""
-        from daskclust.io.outputs.own_columns import of_parquet
+        from daskclust.io.outputs.own_columns import joined_columns, own_columns
         from daskclust.io.outputs.writing import write_points
 
-        found = of_parquet(str(self._folder))
+        found = joined_columns([own_columns(part) for part in parts_of(str(self._folder))])
         if found is None:
             raise ValueError(f"{self._folder} has no columns")
         sizes = (_CHUNK,) * (found.rows // _CHUNK) + (found.rows % _CHUNK,) * (found.rows % _CHUNK > 0)

@@ -149,7 +149,7 @@ def open_particles(
     else:
         table = (read_arborx if suffix in _ARBORX else read_npy)(name, naming, rows)
     given = _expanded(units or {}, table, name)
-    check_units(given, PARTICLES, name)
+    check_units(given, PARTICLES, name, table.units)
     axes = [axis for axis in COMPONENTS if axis in table.columns]
     attrs = _with_boxsize({**table.attrs, **table.naming.told}, boxsize, len(axes), name)
     if "x" in given or boxsize is not None:

@@ -17,10 +17,10 @@ from daskclust.core.data.quote import listed, meant, quoted
 from daskclust.io.attrs import KEY, plain_attrs, unpack
 from daskclust.io.files import HDF5, check_file, reading, reads
 from daskclust.io.particles.units import SCALE, first_number, number, system_of, unit_of
-from daskclust.io.rows import Stored, chunk_sizes
+from daskclust.io.rows import ReadRows, Stored, chunk_sizes, rows_of_parts
 from daskclust.io.schema import COMPONENTS, KNOWN, REST, Columns, Naming, Table
-from daskclust.io.tables.binary import check_numbers
-from daskclust.io.tables.hdf5 import check_stored, datasets_in, import_h5py, inside, read_dataset
+from daskclust.io.tables.binary import no_numbers
+from daskclust.io.tables.hdf5 import datasets_in, import_h5py, inside, lacks, read_dataset
 
 TYPES = {"gas": 0, "dm": 1, "stars": 4, "bh": 5}
 """Types of particles that all these codes number alike."""
@@ -156,8 +156,8 @@ def _members(
                 f"{path} has no particles itself, but names the files that have them, such as "
                 f"{dataset.virtual_sources()[0].file_name}; open that one, and all that belong to it are read"
             )
-        check_numbers(dataset.shape, dataset.dtype, f"array {whole} of {path}", remedy)
-        check_stored(dataset, whole, path, remedy)
+        if fault := no_numbers(dataset.shape, dataset.dtype, f"array {whole} of {path}") or lacks(dataset, whole, path):
+            raise ValueError(fault + remedy)
         if len(dataset) != rows:
             raise ValueError(
                 f"array {whole} of {path} has {len(dataset)} rows, and the Header says {rows} particles: it was not "
@@ -266,22 +266,16 @@ def _stored(files: list[_File], member: str, scale: float | None) -> Stored:
     if factor != 1:
         dtype = scalable(dtype)
     places = zip(files, entries, strict=True)
-    parts = tuple((file.path, entry.name, file.rows) for file, entry in places)
+    parts = tuple((partial(read_dataset, file.path, entry.name), file.rows) for file, entry in places)
     shape = (sum(file.rows for file in files), *entries[0].shape[1:])
     return Stored(partial(_read_rows, parts, dtype, factor), tuple(file.path for file in files), "HDF5", shape, dtype)
 
 
 def _read_rows(
-    parts: tuple[tuple[str, str, int], ...], dtype: np.dtype[Any], factor: float, start: int, stop: int
+    parts: tuple[tuple[ReadRows, int], ...], dtype: np.dtype[Any], factor: float, start: int, stop: int
 ) -> npt.NDArray[Any]:
-    """Return rows start to stop of arrays in several files (path, name, rows), times a factor."""
-    found, first = [], 0
-    for path, member, rows in parts:
-        low, high = max(start - first, 0), min(stop - first, rows)
-        if low < high:
-            found.append(read_dataset(path, member, low, high))
-        first += rows
-    out = np.concatenate(found).astype(dtype, copy=False)
+    """Return rows start to stop of arrays in several files, times a factor."""
+    out = np.concatenate(rows_of_parts(parts, start, stop)).astype(dtype, copy=False)
     with np.errstate(over="ignore", invalid="ignore"):  # inf and NaN of a file stay such
         return out if factor == 1 else out * dtype.type(factor)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,40 +13,38 @@ import numpy.typing as npt
 from daskclust.core.data.limits import check_memory
 from daskclust.core.data.quote import quoted, short
 from daskclust.io.attrs import KEY, unpack
+from daskclust.io.blocks import as_objects
 from daskclust.io.files import reads
 from daskclust.io.rows import Stored, chunk_sizes
 from daskclust.io.schema import Naming, Table
 
 Array = npt.NDArray[Any]
-Key = TypeVar("Key")
+StoredColumns = Mapping[str, tuple[Stored, int]]
+"""The columns of a file by name: the array that has each, and its number there."""
 
 
 def table_of(
-    columns: Mapping[str, tuple[Key, int]],
-    describe: Callable[[Key, str], Stored],
-    naming: Naming,
-    chunks: int | None,
-    attrs: Mapping[str, Any] | None = None,
+    columns: StoredColumns, naming: Naming, chunks: int | None, attrs: Mapping[str, Any] | None = None
 ) -> Table:
-    """Return the columns of a file that are chosen, each of which is one of an array: read, or lazy.
-
-    `columns` tells by name which array has a column, and its number there; ``describe(array, remedy)`` tells how an
-    array is read, or refuses one that has no numbers, where the user can do what `remedy` says.
-    """
+    """Return the columns of a file that are chosen: read, or lazy; an array that has several is read once."""
     attrs = dict(attrs or {})
     naming = naming.settle(list(columns), attrs.get("field"))
     chosen = naming.choose(list(columns), named=True)
-    remedies = {columns[name][0]: naming.without(name) for name in chosen}
-    wanted = {key: sorted(columns[name][1] for name in chosen if columns[name][0] == key) for key in remedies}
-    arrays = {key: describe(key, remedy).only(wanted[key]) for key, remedy in remedies.items()}
-    check_lengths({ours: arrays[columns[name][0]].shape[0] for name, ours in chosen.items()}, naming.source)
-    read = dict(zip(arrays, columns_of(arrays.values(), naming.source, chunks), strict=True))
+    wanted: dict[Stored, list[int]] = {}
+    for name in chosen:
+        array, number = columns[name]
+        if array.fault:
+            raise ValueError(array.fault + naming.without(name))
+        wanted[array] = sorted([*wanted.get(array, []), number])
+    check_lengths({ours: columns[name][0].shape[0] for name, ours in chosen.items()}, naming.source)
+    arrays = [array.only(numbers) for array, numbers in wanted.items()]
+    read = dict(zip(wanted, columns_of(arrays, naming.source, chunks), strict=True))
     found, units = {}, {}
     for name, ours in chosen.items():
-        key, number = columns[name]
-        found[ours] = read[key][wanted[key].index(number)]
-        if (unit := arrays[key].units) is not None:
-            units[ours] = unit
+        array, number = columns[name]
+        found[ours] = read[array][wanted[array].index(number)]
+        if array.units is not None:
+            units[ours] = array.units
     return Table(found, naming, units, attrs)
 
 
@@ -62,7 +60,8 @@ def columns_of(arrays: Iterable[Stored], source: str, chunks: int | None) -> lis
 def unnamed(stored: Stored, naming: Naming, chunks: int | None, attrs: Mapping[str, Any] | None = None) -> Table:
     """Return the columns of one array, which has no names for them, as a table."""
     remedy = "write the points as rows, with their coordinates first, or as a structured array of shape (n,)"
-    check_numbers(stored.shape, stored.dtype, f"the array of {naming.source}", remedy)
+    if fault := stored.fault or no_numbers(stored.shape, stored.dtype, f"the array of {naming.source}"):
+        raise ValueError(fault + remedy)
     names = naming.names(None, stored.shape[1] if len(stored.shape) == 2 else 1)
     naming = naming.settle(names)
     chosen = naming.choose(names)
@@ -71,15 +70,14 @@ def unnamed(stored: Stored, naming: Naming, chunks: int | None, attrs: Mapping[s
     return Table(found, naming, attrs=dict(attrs or {}))
 
 
-def check_numbers(
-    shape: Sequence[int] | None, dtype: np.dtype[Any], what: str, remedy: str, dims: Sequence[int] = (1, 2)
-) -> None:
-    """Refuse what is no array of numbers of shape (n,) or (n, columns), or of one of these."""
-    if shape is None or len(shape) not in dims or dtype.kind not in "fiub" or 0 in shape[1:]:
-        raise ValueError(
-            f"{what} has shape {None if shape is None else tuple(shape)} and dtype {short(dtype)}, which is no "
-            f"{'table' if 2 in dims else 'column'} of numbers; {remedy}"
-        )
+def no_numbers(shape: Sequence[int] | None, dtype: np.dtype[Any], what: str, dims: Sequence[int] = (1, 2)) -> str:
+    """Return why an array is none of numbers of shape (n,) or (n, columns), or of one of these; "" where it is."""
+    if shape is not None and len(shape) in dims and dtype.kind in "fiub" and 0 not in shape[1:]:
+        return ""
+    return (
+        f"{what} has shape {None if shape is None else tuple(shape)} and dtype {short(dtype)}, which is no "
+        f"{'table' if 2 in dims else 'column'} of numbers; "
+    )
 
 
 def check_lengths(lengths: Mapping[str, int], path: str) -> None:
@@ -92,8 +90,13 @@ def check_lengths(lengths: Mapping[str, int], path: str) -> None:
 @reads("NumPy")
 def read_npy(path: str, naming: Naming, chunks: int | None = None) -> Table:
     """Read the columns of a file with an array of shape (n,) or (n, columns), or a structured one of shape (n,)."""
+    return _table_of_array(*npy_columns(path), naming, chunks)
+
+
+def npy_columns(path: str) -> tuple[Stored | None, StoredColumns]:
+    """Return the array of a file, or the fields of a structured one."""
     here = os.path.abspath(path)
-    return _table_of_array(map_npy(path), (here,), partial(_npy_rows, here), naming, chunks)
+    return _columns_of_array(map_npy(path), (here,), partial(_npy_rows, here), path)
 
 
 def _npy_rows(path: str, name: str, start: int, stop: int) -> Array:
@@ -103,7 +106,7 @@ def _npy_rows(path: str, name: str, start: int, stop: int) -> Array:
 
 def _rows_of(array: Array, name: str, start: int, stop: int) -> Array:
     """Return rows of an array, of one field where it is structured."""
-    return (array[name] if name else array)[start:stop]
+    return as_objects((array[name] if name else array)[start:stop])
 
 
 def map_npy(path: str) -> Array:
@@ -112,26 +115,24 @@ def map_npy(path: str) -> Array:
     return array
 
 
-def _table_of_array(
-    array: Array,
-    files: tuple[str, ...],
-    read: Callable[[str, int, int], Array],
-    naming: Naming,
-    chunks: int | None,
-) -> Table:
-    """Return the columns of an array, or of a structured one, whose rows `read` reads by the name of the field."""
-    names = array.dtype.names
+def _columns_of_array(
+    array: Array, files: tuple[str, ...], read: Callable[[str, int, int], Array], source: str
+) -> tuple[Stored | None, StoredColumns]:
+    """Return an array, or the fields of a structured one, whose rows `read` reads by the name of the field."""
+    if array.dtype.names is None:
+        return Stored(partial(read, ""), files, "NumPy", array.shape, array.dtype.newbyteorder("=")), {}
+    columns = {}
+    for name in array.dtype.names:
+        values = array[name]
+        fault = no_numbers(values.shape, values.dtype, f"column {quoted(name)} of {source}", (1,))
+        dtype = np.dtype(object) if values.dtype.kind in "SU" else values.dtype.newbyteorder("=")
+        columns[name] = Stored(partial(read, name), files, "NumPy", values.shape, dtype, fault=fault), 0
+    return None, columns
 
-    def describe(name: str, remedy: str) -> Stored:
-        values = array[name] if name else array
-        if name:
-            what = f"column {quoted(name)} of {naming.source}"
-            check_numbers(values.shape, values.dtype, what, remedy, (1,))
-        return Stored(partial(read, name), files, "NumPy", values.shape, values.dtype.newbyteorder("="))
 
-    if names is None:
-        return unnamed(describe("", ""), naming, chunks)
-    return table_of({name: (name, 0) for name in names}, describe, naming, chunks)
+def _table_of_array(array: Stored | None, columns: StoredColumns, naming: Naming, chunks: int | None) -> Table:
+    """Return the columns of an array without names, or of a structured one."""
+    return table_of(columns, naming, chunks) if array is None else unnamed(array, naming, chunks)
 
 
 @reads("NumPy .npz")
@@ -148,7 +149,7 @@ def read_npz(path: str, naming: Naming) -> Table:
             check_memory(sizes[names[0]], path)
             array = np.asarray(archive[names[0]])
             if array.ndim != 1 or array.dtype.names is not None:
-                return _table_of_array(array, (path,), partial(_rows_of, array), naming, None)
+                return _table_of_array(*_columns_of_array(array, (path,), partial(_rows_of, array), path), naming, None)
         prefix = f"{KEY}: ".encode()
         attrs, units = unpack(comment.removeprefix(prefix) if comment.startswith(prefix) else None, path)
         naming = naming.settle(names, attrs.get("field"))
@@ -157,7 +158,8 @@ def read_npz(path: str, naming: Naming) -> Table:
         columns = {}
         for name, ours in chosen.items():
             values = np.asarray(archive[name])
-            check_numbers(values.shape, values.dtype, f"column {quoted(name)} of {path}", naming.without(name), (1,))
+            if fault := no_numbers(values.shape, values.dtype, f"column {quoted(name)} of {path}", (1,)):
+                raise ValueError(fault + naming.without(name))
             columns[ours] = np.array(values, values.dtype.newbyteorder("="))
     check_lengths({name: len(values) for name, values in columns.items()}, path)
     told = {ours: units[name] for name, ours in chosen.items() if name in units}

@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 from daskclust.core.data.quote import listed, quoted, short
 from daskclust.io.attrs import plain_attrs
-from daskclust.io.blocks import Block, as_text
+from daskclust.io.blocks import Block, as_objects, as_text
 from daskclust.io.files import import_library, reads
 from daskclust.io.rows import Stored
 from daskclust.io.schema import Naming, Table
-from daskclust.io.tables.binary import check_numbers, table_of
+from daskclust.io.tables.binary import StoredColumns, no_numbers, table_of
 
 import_h5py = partial(import_library, "h5py", "HDF5 files")
 
@@ -33,28 +33,44 @@ def read_hdf5(path: str, group: str | None, naming: Naming, chunks: int | None) 
 
     Attributes are those of the group and of the file; units, of the datasets.
     """
+    columns, attrs = hdf5_columns(path, group)
+    return table_of(columns, naming, chunks, attrs)
+
+
+def hdf5_columns(path: str, group: str | None = None) -> tuple[StoredColumns, dict[str, Any]]:
+    """Return the columns of a group, or of records, and its attributes; ``pos`` of shape (n, 3) has ``pos_x``, ..."""
     with import_h5py().File(path, "r") as file:
         found = file[_group_name(_groups(file), group, path)]
-        attrs = {**plain_attrs(file.attrs), **plain_attrs(found.attrs)}
-        return table_of(_columns_in(found), partial(_stored, file, path), naming, chunks, attrs)
+        if isinstance(found, import_h5py().Dataset):
+            arrays = {name: _stored(found, name, path) for name in found.dtype.names}
+        else:
+            arrays = {name: _stored(found[name], None, path) for name in datasets_in(found)}
+        columns: dict[str, tuple[Stored, int]] = {}
+        for name, array in arrays.items():
+            if _are_axes(array.dtype, array.shape[1:]):
+                columns |= {f"{name}_{'xyz'[k]}": (array, k) for k in range(array.shape[1])}
+            else:
+                columns[name] = array, 0
+        return columns, {**plain_attrs(file.attrs), **plain_attrs(found.attrs)}
 
 
-def _stored(file: Any, path: str, place: tuple[str, str | None], remedy: str) -> Stored:
-    """Return how a dataset, or a field of its records, is read, if its numbers are in the file."""
-    member, field = place
-    dataset, name = file[member], member if field is None else f"{member}[{field}]"
+def _stored(dataset: Any, field: str | None, path: str) -> Stored:
+    """Return how a dataset, or a field of its records, is read."""
+    name = dataset.name if field is None else f"{dataset.name}[{field}]"
     shape, dtype = dataset.shape, dataset.dtype
     if field is not None:
         shape, dtype = shape + dtype[field].shape, dtype[field].base
     is_wide = shape is not None and _are_axes(dtype, shape[1:])
-    check_numbers(shape, dtype, f"dataset {short(name, 100)} of {path}", remedy, (2,) if is_wide else (1,))
-    check_stored(dataset, name, path, remedy)
+    fault = no_numbers(shape, dtype, f"dataset {short(name, 100)} of {path}", (2,) if is_wide else (1,))
+    fault = fault or lacks(dataset, name, path)
+    if dtype.kind in "SO":  # of objects, texts alone can be columns
+        dtype = np.dtype(object if import_h5py().check_string_dtype(dtype) else np.void)
     unit = plain_attrs(dataset.attrs).get("units")
     unit = unit[0] if isinstance(unit, list) and len(unit) == 1 else unit
     here = os.path.abspath(path)
     return Stored(
-        partial(read_dataset, here, member, field=field), (here,), "HDF5", shape, dtype.newbyteorder("="),
-        dataset.chunks and dataset.chunks[0], None if unit is None else str(unit), f" of {member}",
+        partial(read_dataset, here, dataset.name, field=field), (here,), "HDF5", shape or (), dtype.newbyteorder("="),
+        dataset.chunks and dataset.chunks[0], None if unit is None else str(unit), f" of {dataset.name}", fault,
     )  # fmt: skip
 
 
@@ -103,25 +119,6 @@ def _are_axes(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:
     return shape in ((2,), (3,)) and dtype.kind in "fiu"
 
 
-def _columns_in(group: Any) -> dict[str, tuple[tuple[str, str | None], int]]:
-    """Return the columns of a group or of records: dataset and field that have each, and its number there.
-
-    ``pos`` of shape (n, 3) has ``pos_x``, ``pos_y`` and ``pos_z``.
-    """
-    if isinstance(group, import_h5py().Dataset):
-        found = {name: ((group.name, name), group.dtype[name]) for name in group.dtype.names}
-    else:
-        members = ((name, group[name]) for name in datasets_in(group))
-        found = {name: ((each.name, None), np.dtype((each.dtype, (each.shape or ())[1:]))) for name, each in members}
-    columns: dict[str, tuple[tuple[str, str | None], int]] = {}
-    for name, (place, dtype) in found.items():
-        if _are_axes(dtype.base, dtype.shape):
-            columns.update({f"{name}_{'xyz'[k]}": (place, k) for k in range(dtype.shape[0])})
-        else:
-            columns[name] = (place, 0)
-    return columns
-
-
 def inside(group: Any, name: str, kind: type) -> Any:
     """Return a member of a group, a group or a dataset; None where it is none of the kind or in another file."""
     h5py = import_h5py()
@@ -130,27 +127,25 @@ def inside(group: Any, name: str, kind: type) -> Any:
     return found if isinstance(found, kind) else None
 
 
-def check_stored(dataset: Any, name: str, path: str, remedy: str) -> None:
-    """Raise for a dataset that is not completely in its file: HDF5 gives the fill value where there is nothing."""
+def lacks(dataset: Any, name: str, path: str) -> str:
+    """Return what a dataset lacks that is not completely in its file: HDF5 gives the fill value where nothing is."""
     if dataset.chunks:
         needed = math.prod(-(-rows // step) for rows, step in zip(dataset.shape, dataset.chunks, strict=True))
         there, what = dataset.id.get_num_chunks(), "chunks"
     else:
         needed, there, what = dataset.nbytes, dataset.id.get_storage_size(), "bytes"
     if dataset.is_virtual or bool(dataset.external):
-        raise ValueError(f"dataset {name} of {path} stores its numbers in other files; copy them into one, or {remedy}")
-    if there < needed:
-        raise ValueError(
-            f"dataset {name} of {path} has {there} of {needed} {what}: it was not written completely; write it again, "
-            f"or {remedy}"
-        )
+        return f"dataset {name} of {path} stores its numbers in other files; copy them into one, or "
+    if there >= needed:
+        return ""
+    was = f"dataset {name} of {path} has {there} of {needed} {what}: it was not written completely"
+    return f"{was}; write it again, or "
 
 
 def read_dataset(path: str, member: str, start: int, stop: int, field: str | None = None) -> npt.NDArray[Any]:
     """Return rows start to stop of one dataset of a file, of one field of its records."""
     with import_h5py().File(path, "r") as file:
-        found: npt.NDArray[Any] = file[member][start:stop] if field is None else file[member][field, start:stop]
-        return found
+        return as_objects(file[member][start:stop] if field is None else file[member][field, start:stop])
 
 
 def write_hdf5(

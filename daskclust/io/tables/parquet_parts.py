@@ -16,7 +16,7 @@ from daskclust.core.data.quote import quoted
 from daskclust.core.run.graph import only_needed
 from daskclust.io.attrs import stored_attrs, stored_units
 from daskclust.io.blocks import BLOCK_ROWS, native, only_dim, scalars_of
-from daskclust.io.files import PARQUET
+from daskclust.io.files import PARQUET, numeric_order
 from daskclust.io.replacing import replacing, replacing_folder
 from daskclust.io.schema import Table
 from daskclust.io.tables.parquet import RowGroups, shown
@@ -24,11 +24,9 @@ from daskclust.io.tables.parquet import RowGroups, shown
 
 def parts_of(folder: str) -> list[str]:
     """Return the Parquet files in a folder, in the order of their names, where numbers count as numbers."""
-    from dask.utils import natural_sort_key
-
     names = [name for name in os.listdir(folder) if not name.startswith((".", "_"))]
     within = [name for name in names if os.path.isdir(os.path.join(folder, name))]
-    files = sorted((name for name in names if name.endswith(PARQUET) and name not in within), key=natural_sort_key)
+    files = sorted((name for name in names if name.endswith(PARQUET) and name not in within), key=numeric_order)
     if within or not files:
         has = f" with folders in it, such as {quoted(min(within))}" if within else ""
         raise IsADirectoryError(f"{folder} is a directory{has}; give one file, or a folder of .parquet files")

@@ -36,7 +36,8 @@ class Leaf(NamedTuple):
     stored: str  # the path that Parquet has it under
     is_list: bool  # whether a row has a list of numbers
     told: str  # its type, for messages
-    dtype: np.dtype[Any] | None  # None where it holds no numbers
+    kind: Any  # Arrow's type of its values
+    dtype: np.dtype[Any] | None  # in which it is read; None where it holds no numbers
     units: bytes | None
     without: str = ""  # how it is left out, for messages
 
@@ -54,19 +55,23 @@ def read_parquet(path: str, naming: Naming, chunks: int | None) -> Table:
     return joined({file: _read_file(file, replace(naming, source=file), chunks, is_part=True) for file in files})
 
 
-@reads("Parquet")
-def _read_file(path: str, naming: Naming, chunks: int | None, *, is_part: bool = False) -> Table:
-    """Read the columns of one file."""
+def _head(path: str, is_flat: bool) -> tuple[list[Leaf], Any, dict[str, Any]]:
+    """Return the columns of a file, its metadata, and the attributes of its data set."""
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
         about = file.metadata
         check_columns(about.num_columns, path)
-        schema, rows = file.schema_arrow, about.num_rows
         stored = [file.schema.column(k).path for k in range(about.num_columns)]
-        groups = [about.row_group(k).num_rows for k in range(about.num_row_groups)]
-    attrs, _ = unpack((about.metadata or {}).get(KEY.encode()), path)
-    leaves = _leaves(schema, stored, naming.is_flat)
+        leaves = _leaves(file.schema_arrow, stored, is_flat)
+    return leaves, about, unpack((about.metadata or {}).get(KEY.encode()), path)[0]
+
+
+@reads("Parquet")
+def _read_file(path: str, naming: Naming, chunks: int | None, *, is_part: bool = False) -> Table:
+    """Read the columns of one file."""
+    leaves, about, attrs = _head(path, naming.is_flat)
+    rows, groups = about.num_rows, [about.row_group(k).num_rows for k in range(about.num_row_groups)]
     found = [leaf.name for leaf in leaves]
     naming = naming.settle(found, attrs.get("field"))
     names = naming.choose(found, named=True)
@@ -93,13 +98,62 @@ def _read_file(path: str, naming: Naming, chunks: int | None, *, is_part: bool =
         columns = _read_flat(here, chosen, rows)
     else:
         sizes = chunk_sizes(chunks, [(size, size) for size in groups])
-        columns = {
-            ours: Stored(partial(_read_rows, here, leaf), (here,), "Parquet", (rows,), leaf.dtype).array(sizes)
-            for ours, leaf in chosen.items()
-            if leaf.dtype is not None
-        }
-    told = {ours: leaf.units.decode("utf-8", "replace") for ours, leaf in chosen.items() if leaf.units is not None}
+        columns = {ours: _stored(here, leaf, rows).array(sizes) for ours, leaf in chosen.items()}
+    told = {ours: unit for ours, leaf in chosen.items() if (unit := _unit_of(leaf)) is not None}
     return Table(columns, naming, told, attrs)
+
+
+def own_columns(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return all columns of a file as they are, and its attributes: text, times and missing values as objects, too.
+
+    Columns are `Stored`, or arrays of hits where a row has lists of these.
+    """
+    leaves, about, attrs = _own_leaves(path)
+    here, rows, lists = os.path.abspath(path), about.num_rows, [leaf for leaf in leaves if leaf.is_list]
+    if lists:
+        chosen = {leaf.name: leaf._replace(dtype=None) for leaf in leaves}
+        joined_lists = _joined(here, chosen, lists[0], rows, None)
+        return {name: joined_lists[name] for name in chosen}, {}
+    return {leaf.name: _stored(here, leaf, rows) for leaf in leaves}, attrs
+
+
+def text_in(path: str) -> list[str]:
+    """Return the columns of a file that have no numbers, and those of whole numbers of which some are missing."""
+    return [leaf.name for leaf in _own_leaves(path)[0] if np.dtype(leaf.dtype).kind not in "fiub"]
+
+
+def _own_leaves(path: str) -> tuple[list[Leaf], Any, dict[str, Any]]:
+    """Return the columns of a file in the types that hold all their values, its metadata and its attributes."""
+    leaves, about, attrs = _head(path, is_flat=False)
+    groups = [about.row_group(k) for k in range(about.num_row_groups)]
+    parts = [group.column(k) for group in groups for k in range(group.num_columns)]
+    missing = {part.path_in_schema for part in parts if part.statistics is not None and part.statistics.null_count}
+    dtypes = [_own_dtype(leaf.kind, missing=not leaf.is_list and leaf.stored in missing) for leaf in leaves]
+    return [leaf._replace(dtype=dtype) for leaf, dtype in zip(leaves, dtypes, strict=True)], about, attrs
+
+
+def _own_dtype(kind: Any, *, missing: bool) -> np.dtype[Any]:
+    """Return NumPy's type for one of Arrow's: object where there is none for it, or none for its missing values."""
+    import pyarrow.types as kinds
+
+    if kinds.is_floating(kind) or ((kinds.is_integer(kind) or kinds.is_boolean(kind)) and not missing):
+        dtype: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
+        return dtype
+    if kinds.is_timestamp(kind) or kinds.is_date32(kind):
+        return np.dtype(f"M8[{'D' if kinds.is_date32(kind) else kind.unit}]")
+    return np.dtype(object)
+
+
+def _stored(path: str, leaf: Leaf, rows: int) -> Stored:
+    """Return how a column with a value for each row is read."""
+    dtype = np.dtype(leaf.dtype)
+    arrow = None if dtype.kind in "fiub" else leaf.kind
+    read = partial(_read_rows, path, leaf)
+    return Stored(read, (path,), "Parquet", (rows,), dtype, units=_unit_of(leaf), arrow=arrow)
+
+
+def _unit_of(leaf: Leaf) -> str | None:
+    return None if leaf.units is None else leaf.units.decode("utf-8", "replace")
 
 
 def _leaves(schema: Any, stored: list[str], is_flat: bool) -> list[Leaf]:
@@ -123,7 +177,7 @@ def _leaves(schema: Any, stored: list[str], is_flat: bool) -> list[Leaf]:
             dtype = np.dtype(np.float64) if kinds.is_decimal(kind) else dtype
             units = (about.metadata or {}).get(b"units")
             place = (column.name, name, column.name if name is None else next(within, column.name))
-            leaves.append(Leaf("", *place, is_list, str(column.type), dtype, units))
+            leaves.append(Leaf("", *place, is_list, str(column.type), kind, dtype, units))
     names = short_names([(leaf.column,) if leaf.field is None else (leaf.column, leaf.field) for leaf in leaves])
     return [leaf._replace(name=name) for name, leaf in zip(names, leaves, strict=True)]
 
@@ -136,14 +190,22 @@ def _in_field(values: Any, leaf: Leaf) -> Any:
 
 
 def _numbers(values: Any, path: str, leaf: Leaf, row_of: Callable[[int], int]) -> npt.NDArray[Any]:
-    """Return Arrow's numbers as an array; missing ones are NaN, where there is one."""
-    if values.null_count and np.dtype(leaf.dtype).kind != "f":
+    """Return Arrow's numbers as an array; missing ones are NaN, where there is one. Others are times and objects."""
+    import pyarrow.types as kinds
+
+    dtype = leaf.dtype or _own_dtype(values.type, missing=bool(values.null_count))
+    if dtype.kind == "O":
+        values = values.cast(values.type.value_type) if kinds.is_dictionary(values.type) else values
+        objects = np.empty(len(values), object)
+        objects[:] = values.to_pylist()
+        return objects
+    if values.null_count and dtype.kind not in "fM":
         raise ValueError(
             f"column {quoted(leaf.name)} of {path} has no value in row {row_of(_first_null(values))} (counted from "
             f"0), and integers and booleans have no NaN; fill it, or {leaf.without}"
         )
     array: npt.NDArray[Any] = values.to_numpy()
-    return array.astype(leaf.dtype, copy=False)
+    return array.astype(dtype, copy=False)
 
 
 def _first_null(values: Any) -> int:

@@ -30,12 +30,10 @@ def read_root(path: str, tree: str | None, naming: Naming) -> Table:
     uproot = import_library("uproot", "ROOT files")
     # Mapped: with its other sources, uproot starts threads, which go on where a damaged file ends the reading.
     with uproot.open(path, handler=uproot.MemmapSource) as file:
-        name = _tree_name(file, tree, path)
-        is_ntuple = file.classname_of(name) == _CLASSES[1]
-        parts = _fields(file[name]) if is_ntuple else _branches(file[name])
+        kind, parts = _parts(file, tree, path)
         naming = naming.settle(list(parts))
         chosen = naming.choose(list(parts), named=True)
-        array_of, kind = (_field_array, "field") if is_ntuple else (_branch_array, "branch")
+        array_of = _field_array if kind == "field" else _branch_array
         arrays = {}
         for name in chosen:
             with reading(path, "ROOT", f"{kind} {quoted(name)}"):
@@ -48,6 +46,38 @@ def read_root(path: str, tree: str | None, naming: Naming) -> Table:
     if counts is not None and "event" not in result:
         result["event"] = Nesting(counts).event()
     return Table(result, naming)
+
+
+def own_columns(path: str, tree: str | None) -> dict[str, Any]:
+    """Return all columns of a tree of a file as they are, text as objects; lists are joined."""
+    uproot = import_library("uproot", "ROOT files")
+    import awkward as ak
+
+    with uproot.open(path, handler=uproot.MemmapSource) as file:
+        kind, parts = _parts(file, tree, path)
+        if kind == "field":
+            arrays = {name: field.array() for name, field in parts.items()}
+        else:
+            whole = {name: (branch.array(library="ak"), leaf) for name, (branch, leaf) in parts.items()}
+            arrays = {name: array if leaf is None else array[leaf] for name, (array, leaf) in whole.items()}
+    is_text = {name: ak.parameters(array).get("__array__") == "string" for name, array in arrays.items()}
+    lists = [name for name, array in arrays.items() if array.ndim == 2 and not is_text[name]]
+    lengths = np.asarray(ak.num(arrays[lists[0]])) if lists else None
+    columns = {}
+    for name, array in arrays.items():
+        values = ak.flatten(array) if name in lists else array
+        found = np.array(ak.to_list(values), object) if is_text[name] else np.asarray(values)
+        columns[name] = found if lengths is None or name in lists else np.repeat(found, lengths)
+    return columns
+
+
+def text_in(path: str, tree: str | None) -> list[str]:
+    """Return the columns of a tree of a file that have text, without reading it."""
+    uproot = import_library("uproot", "ROOT files")
+    with uproot.open(path, handler=uproot.MemmapSource) as file:
+        kind, parts = _parts(file, tree, path)
+        types = {name: part.typename if kind == "field" else part[0].typename for name, part in parts.items()}
+    return [name for name, type_ in types.items() if "string" in type_ or type_ == "char*"]
 
 
 def write_root(ds: xr.Dataset, path: Path) -> None:
@@ -66,6 +96,14 @@ def write_root(ds: xr.Dataset, path: Path) -> None:
                 tree = file["points"]
             else:
                 tree.extend(columns)
+
+
+def _parts(file: Any, tree: str | None, path: str) -> tuple[str, dict[str, Any]]:
+    """Return the branches of a tree, or the fields of an RNTuple, and which of these they are."""
+    name = _tree_name(file, tree, path)
+    if file.classname_of(name) == _CLASSES[1]:
+        return "field", _fields(file[name])
+    return "branch", _branches(file[name])
 
 
 def _tree_name(file: Any, tree: str | None, path: str) -> str:

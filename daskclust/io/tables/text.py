@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
-from types import MappingProxyType
 from typing import Any, NamedTuple, TextIO
 
 import numpy as np
@@ -34,7 +33,6 @@ class _Layout(NamedTuple):
     width: int  # fields in every line
     skip: int  # lines before the first row of numbers
     metadata: str  # of a comment that `write_hits` wrote
-    units: Mapping[str, str] = MappingProxyType({})  # of names in the header
     ends: bool = False  # whether a separator ends each line
 
 
@@ -42,7 +40,9 @@ def read_text(path: str, naming: Naming) -> Table:
     """Read the columns of a file as float64; blank lines and what follows a ``#`` are passed over."""
     layout = _look(path, naming)
     attrs, units = unpack(layout.metadata, path)
-    units = {**layout.units, **units}
+    if layout.header is not None:
+        header, in_header = _names_and_units(layout.header, naming)
+        layout, units = layout._replace(header=header), {**in_header, **units}
     names = naming.names(layout.header, layout.width)
     naming = naming.settle(names, attrs.get("field"))
     chosen = naming.choose(names)
@@ -161,12 +161,11 @@ def _look(path: str, naming: Naming) -> _Layout:
             width = len(fields) - 1 if ends else len(header or fields)
             if header is None:
                 header, skip = _header_in_comments(comments, width, naming), number - 1
-            header, units = (None, {}) if header is None else _names_and_units(header[:width], naming)
-            return _Layout(separator, header, width, skip, metadata, units, ends)
+            return _Layout(separator, header and header[:width], width, skip, metadata, ends)
     if header is None:
         raise ValueError(f"{path} has no data: expected rows of numbers such as x, y, layer, energy")
-    header, units = _names_and_units(header if header[-1] else header[:-1], naming)
-    return _Layout(separator, header, len(header), skip, metadata, units)
+    header = header if header[-1] else header[:-1]
+    return _Layout(separator, header, len(header), skip, metadata)
 
 
 def _separator(line: str) -> str | None:
@@ -222,19 +221,12 @@ def _numbers(
     """Return the numbers of all rows in the columns that are kept, shape (n, number of them); others may have text."""
     import pandas as pd
 
-    options: dict[str, Any] = {"na_values": ["nan", "NaN"], "keep_default_na": False}  # an empty field is an error
+    width, options = layout.width + layout.ends, dict[str, Any]()
     if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
         options["float_precision"] = "round_trip"  # what newer versions do
     try:
-        with _open(path) as stream:
-            for _ in range(layout.skip):
-                next(stream)
-            width = layout.width + layout.ends
-            frame = pd.read_csv(
-                stream, sep=layout.separator or r"\s+", names=range(width), comment="#",
-                dtype={k: np.float64 if k in kept else str for k in range(width)},
-                skipinitialspace=True, **options,
-            )  # fmt: skip
+        dtypes = {k: np.float64 if k in kept else str for k in range(width)}
+        frame = _frame(path, layout, dtype=dtypes, **options)
     except ValueError:
         return _numbers_by_line(path, layout, kept, without)
     # An index is made of the first fields of rows that have too many.
@@ -242,6 +234,36 @@ def _numbers(
         return _numbers_by_line(path, layout, kept, without)
     table: npt.NDArray[np.float64] = frame[list(kept)].to_numpy(np.float64)
     return table
+
+
+def _frame(path: str, layout: _Layout, **options: Any) -> Any:
+    """Return the fields of all rows as pandas reads them; an empty one is no number."""
+    import pandas as pd
+
+    with _open(path) as stream:
+        for _ in range(layout.skip):
+            next(stream)
+        return pd.read_csv(
+            stream, sep=layout.separator or r"\s+", names=range(layout.width + layout.ends), comment="#",
+            skipinitialspace=True, na_values=["nan", "NaN"], keep_default_na=False, **options,
+        )  # fmt: skip
+
+
+def own_columns(path: str, most: int | None = None) -> dict[str, Any]:
+    """Return all columns of a file that has names for them, as they are: numbers, and objects; of `most` rows."""
+    layout = _look(path, Naming(None, None, path))
+    if layout.header is None:
+        return {}
+    how: dict[str, Any] = {"nrows": most, "index_col": False}
+    try:
+        frame = _frame(path, layout, **how, **({"low_memory": False} if layout.separator else {}))
+    except ValueError:  # what the reader takes line by line
+        return {}
+    words = [k for k in frame if frame[k].dtype.kind not in "fiu"]
+    if words:  # as they are: True is no number
+        frame = frame.astype(dict.fromkeys(words, object))
+        frame[words] = _frame(path, layout, **how, dtype=str, usecols=words)[words].astype(object)
+    return {name: frame[k].to_numpy() for k, name in enumerate(layout.header)}
 
 
 def _numbers_by_line(

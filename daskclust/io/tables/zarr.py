@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,11 +14,11 @@ import xarray as xr
 
 from daskclust.core.data.quote import quoted
 from daskclust.io.attrs import plain_attrs, stored_attrs
-from daskclust.io.blocks import as_text, in_memory
+from daskclust.io.blocks import as_objects, as_text, in_memory
 from daskclust.io.files import STORE, import_library, is_store, reads
 from daskclust.io.rows import Stored
 from daskclust.io.schema import COMPONENTS, KNOWN, Naming, Table
-from daskclust.io.tables.binary import Array, check_numbers, table_of, unnamed
+from daskclust.io.tables.binary import Array, no_numbers, table_of, unnamed
 
 _import_zarr = partial(import_library, "zarr", "zarr stores")
 
@@ -36,44 +35,42 @@ def read_zarr(path: str, naming: Naming, chunks: int | None, fill_missing: bool)
     root = zarr.open(path, mode="r")
     attrs = plain_attrs(dict(root.attrs))
     if hasattr(root, "shape"):
-        return unnamed(_stored(path, {"": root}, fill_missing, "", ""), naming, chunks, attrs)
-    arrays = {str(name): array for name, array in root.arrays()}
-    return table_of(_columns(arrays), partial(_stored, path, arrays, fill_missing), naming, chunks, attrs)
-
-
-def _columns(arrays: dict[str, Any]) -> dict[str, tuple[str, int]]:
-    """Return array and number of each column: arrays (n,), and those (n, 3) that snapshots have."""
-    columns: dict[str, tuple[str, int]] = {}
-    for name, array in arrays.items():
+        return unnamed(_stored(path, root, "", fill_missing), naming, chunks, attrs)
+    columns: dict[str, tuple[Stored, int]] = {}
+    for name, array in stored_arrays(path, fill_missing).items():
         if len(array.shape) == 1:
-            columns[KNOWN.get(name, name)] = (name, 0)
-        elif len(array.shape) == 2 and name in KNOWN:
-            columns.update(
-                {KNOWN[name] + axis: (name, k) for k, axis in zip(range(array.shape[1]), COMPONENTS, strict=False)}
-            )
-    return columns
+            columns[KNOWN.get(name, name)] = array, 0
+        elif len(array.shape) == 2 and name in KNOWN:  # as snapshots have
+            axes = zip(COMPONENTS, range(array.shape[1]), strict=False)
+            columns |= {KNOWN[name] + axis: (array, k) for axis, k in axes}
+    return table_of(columns, naming, chunks, attrs)
 
 
-def _stored(path: str, arrays: Mapping[str, Any], fill_missing: bool, member: str, remedy: str) -> Stored:
+def stored_arrays(path: str, fill_missing: bool) -> dict[str, Stored]:
+    """Return the arrays of the group of a store by name; none of a store that is one array."""
+    root = _import_zarr().open(path, mode="r")
+    arrays = () if hasattr(root, "shape") else root.arrays()
+    return {str(name): _stored(path, array, str(name), fill_missing) for name, array in arrays}
+
+
+def _stored(path: str, array: Any, member: str, fill_missing: bool) -> Stored:
     """Return how an array of a store is read."""
-    array = arrays[member]
     what = f"array {quoted(member)} of {path}" if member else f"the array of {path}"
-    remedy = remedy or "write the particles as rows"
-    shape, dtype, units = array.shape, np.dtype(array.dtype).newbyteorder("="), array.attrs.get("units")
-    check_numbers(shape, dtype, what, remedy)
+    shape, dtype, units = array.shape, np.dtype(array.dtype), array.attrs.get("units")
+    fault = no_numbers(shape, dtype, what)
     if packed := {"scale_factor", "add_offset"} & set(array.attrs):
-        raise ValueError(f"{what} has packed values ({', '.join(sorted(packed))}); xarray.open_zarr unpacks them")
+        fault = f"{what} has packed values ({', '.join(sorted(packed))}); xarray.open_zarr unpacks them, or "
     here, units = os.path.abspath(path), units if isinstance(units, str) else None
     read = partial(_read_rows, os.path.join(here, member) if member else here, fill_missing)
-    return Stored(
-        read, (here,), "zarr", shape, dtype, array.chunks[0], units, f" of {quoted(member)}" if member else ""
-    )
+    own, of_it = array.chunks[0] if shape else None, f" of {quoted(member)}" if member else ""
+    dtype = dtype.newbyteorder("=") if dtype.kind in "fiub" else np.dtype(object)
+    return Stored(read, (here,), "zarr", shape, dtype, own, units, of_it, fault)
 
 
 def _read_rows(path: str, fill_missing: bool, start: int, stop: int) -> Array:
     """Return rows of one array of a store."""
     array = _import_zarr().open_array(path, mode="r")
-    found = np.asarray(array[start:stop])
+    found = as_objects(np.asarray(array[start:stop]))
     if not fill_missing:
         _check_filled(path, array, found, start)
     return found

@@ -196,6 +196,43 @@ def test_workers_keep_them_too(summary, tmp_path, scheduler, output):
     pd.testing.assert_frame_equal(*found, check_like=True)
 
 
+@pytest.mark.parametrize("given", [".h5", ".root"])
+def test_columns_of_one_of_several_tables(summary, tmp_path, given):
+    frame, source = columns(given), tmp_path / f"in{given}"
+    if given == ".h5":
+        write(frame, source)
+        with h5py.File(source, "a") as file:
+            for place in ("first", "second"):
+                for name in frame:
+                    file.copy(name, f"{place}/{name}")
+            for name in frame:
+                del file[name]
+    else:
+        import awkward as ak
+
+        with uproot.recreate(source) as file:
+            file["first"], file["second"] = ({name: ak.Array(frame[name].tolist()) for name in frame} for _ in range(2))
+    summary(*LINES["dbscan"].format(f"{source}:second").split(), "-o", tmp_path / "out.csv")
+    written = read(tmp_path / "out.csv")
+    assert set(written) == {*frame, *RESULTS["dbscan"]}
+    assert as_text(written["note"]) == as_text(frame["note"])
+
+
+@pytest.mark.parametrize("with_text", [False, True])
+def test_positions_in_one_dataset(summary, tmp_path, with_text):
+    """Beside other columns they are kept as the reader names them; alone they are x, y, z."""
+    positions = np.random.default_rng(0).random((N, 3))
+    with h5py.File(tmp_path / "in.h5", "w") as file:
+        file["pos"] = positions
+        if with_text:
+            file.create_dataset("name", data=[f"s{k}" for k in range(N)], dtype=h5py.string_dtype())
+    summary("dbscan", tmp_path / "in.h5", "--eps", 0.3, "-o", tmp_path / "out.csv")
+    written = read(tmp_path / "out.csv")
+    names = ["pos_x", "pos_y", "pos_z", "name"] if with_text else ["x", "y", "z"]
+    assert set(written) == {*names, *RESULTS["dbscan"]}
+    np.testing.assert_array_equal(written[names[:3]], positions)
+
+
 @pytest.mark.parametrize("given", [".parquet", ".root"])
 def test_lists_of_events_are_joined_as_readers_do(summary, tmp_path, given):
     import awkward as ak

@@ -113,6 +113,18 @@ def test_one_answer_for_each(command: Any, command_of: str, pattern: str) -> Non
         assert "source" not in found
 
 
+def test_a_bad_file_does_not_stop_the_others(command: Any, tmp_path: Path) -> None:
+    for name, first in (("a", 1), ("b", "word"), ("c", 2)):
+        (tmp_path / f"{name}.csv").write_text(f"x,y,energy\n{first},2,3\n")
+    line = ("clue", tmp_path, "--each", *OPTIONS["clue"], "-o", tmp_path / "out_{}.csv")
+    code, out, err = command(*line, "--json")
+    told = [json.loads(each) for each in out.splitlines()]
+    assert code == 1
+    assert ["error" in each for each in told] == [False, True, False]
+    assert f"{tmp_path}/b.csv, line 2, column 1 (x): expected a number, found 'word'" in err
+    assert sorted(path.stem for path in tmp_path.glob("out_*")) == ["out_a", "out_c"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MAKE)
 def test_workers_give_the_same(summary: Any, command_of: str, scheduler: str) -> None:

@@ -13,6 +13,7 @@ import zarr
 from cases.clue import raise_if_dask_computes
 from cases.files.particles import positions, refused, sample
 
+from daskclust import datasets
 from daskclust.io import linking_length, open_particles, write_particles
 
 SUFFIXES = (".hdf5", ".parquet", ".zarr")
@@ -191,3 +192,15 @@ def test_stores_changed_in_place_are_read_anew(tmp_path):
     assert open_particles(path)["x"].data.name == before
     zarr.open_group(path, mode="r+")["x"][:] = 7.0
     assert open_particles(path)["x"].data.name != before
+
+
+@pytest.mark.parametrize("suffix", [".hdf5", ".parquet"])
+def test_a_unit_for_one_axis_alone(tmp_path: Path, suffix: str) -> None:
+    """All positions of a file are in one unit: another one for x alone would stretch them along it."""
+    box = datasets.cosmology_box(30, rng=0).drop_vars("halo")
+    write_particles(box, path := tmp_path / f"box{suffix}")
+    with pytest.raises(ValueError, match=r"x, y, z of .* are all in 'Mpc/h', and units names 'Gpc/h' for x alone"):
+        open_particles(path, units={"x": "Gpc/h"})
+    xr.testing.assert_equal(open_particles(path, units={"x": "Mpc/h"}), open_particles(path))
+    same = open_particles(path, units={"length": "Gpc/h"})
+    assert [same[axis].attrs["units"] for axis in "xyz"] == ["Gpc/h"] * 3
