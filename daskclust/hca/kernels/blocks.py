@@ -73,12 +73,23 @@ def gap2(place, own, boxes, first, width, d):
 
 @body
 def within(place, own, at, limit, d):
-    """Return a bit for each of 16 slots from `at` on whose squared distance is within `limit`."""
-    step = load(place, at, WIDTH) - place[np.uint64(own)]
-    total = times(step, step)
-    for f in range(1, d):
-        step = load(place, at + f * SIDE, WIDTH) - place[np.uint64(own + f * SIDE)]
-        total = total + times(step, step)
-        if (f & 3) == 3 and bits_of(total <= limit) == 0:
-            return 0
-    return bits_of(total <= limit)
+    """Return a bit for each of 64 slots whose squared distance is within `limit`; their coordinates begin at `at`."""
+    a = b = c = e = like(load(place, at, WIDTH), 0.0)
+    bits = np.int64(-1)
+    for f in range(d):
+        x, k = place[np.uint64(own + f * SIDE)], at + f * SIDE
+        a = add_step(a, load(place, k, WIDTH) - x)
+        b = add_step(b, load(place, k + WIDTH, WIDTH) - x)
+        c = add_step(c, load(place, k + 2 * WIDTH, WIDTH) - x)
+        e = add_step(e, load(place, k + 3 * WIDTH, WIDTH) - x)
+        if (f & 3) == 3 or f == d - 1:
+            bits = bits_of(a <= limit) | bits_of(b <= limit) << 16 | bits_of(c <= limit) << 32 | bits_of(e <= limit) << 48
+            if bits == 0:
+                return bits
+    return bits
+
+
+@body
+def add_step(total, step):
+    """Return `total` and the square of `step`."""
+    return total + times(step, step)

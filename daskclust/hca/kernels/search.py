@@ -27,18 +27,17 @@ def scan_block(block, slot, own, rule, clusters, shapes, blocks, d):
     youngest = blocks.partner[slot] if best == 0.0 else clusters.ident[slot]
     if blocks.boxes.oldest[block] >= youngest:
         return
-    for first in range(block * SIDE, block * SIDE + SIDE, WIDTH):
-        limit = limits(best, clusters.stretch[slot], blocks.boxes.stretch[block], blocks.scale[0], d)
-        found = within(blocks.place, own, block * d * SIDE + first - block * SIDE, limit, d)
-        while found:
-            other = first + lowest_bit(found)
-            found &= found - 1
-            known = clusters.ident[other]
-            if known >= 0 and known < youngest:
-                away = distance(rule, clusters, shapes, slot, other, best, d)
-                if away < best or (away == best and known < blocks.partner[slot]):
-                    blocks.near[slot], blocks.partner[slot] = away, known
-                    best = away
+    limit = limits(best, clusters.stretch[slot], blocks.boxes.stretch[block], blocks.scale[0], d)
+    found = within(blocks.place, own, block * d * SIDE, limit, d)
+    while found:
+        other = block * SIDE + lowest_bit(found)
+        found &= found - 1
+        known = clusters.ident[other]
+        if known >= 0 and known < youngest:
+            away = distance(rule, clusters, shapes, slot, other, best, d)
+            if away < best or (away == best and known < blocks.partner[slot]):
+                blocks.near[slot], blocks.partner[slot] = away, known
+                best = away
 
 
 @body
