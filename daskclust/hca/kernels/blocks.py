@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskclust.core.device.kernels import body
-from daskclust.core.device.operations import bits_of, like, load, select, times
+from daskclust.core.device.operations import add_square, bits_of, like, load, lowest, lowest_bit, select, times
 
 SIDE = 64  # slots of a block, blocks of a node
 WIDTH = 16  # lanes
@@ -67,7 +67,7 @@ def gap2(place, own, boxes, first, width, d):
         below, above = left - x, like(left, x) - right
         beyond = select(below > above, below, above)
         beyond = select(beyond > like(left, 0.0), beyond, like(left, 0.0))
-        total = total + times(beyond, beyond)
+        total = add_square(total, beyond)
     return total
 
 
@@ -78,10 +78,10 @@ def within(place, own, at, limit, d):
     bits = np.int64(-1)
     for f in range(d):
         x, k = place[np.uint64(own + f * SIDE)], at + f * SIDE
-        a = add_step(a, load(place, k, WIDTH) - x)
-        b = add_step(b, load(place, k + WIDTH, WIDTH) - x)
-        c = add_step(c, load(place, k + 2 * WIDTH, WIDTH) - x)
-        e = add_step(e, load(place, k + 3 * WIDTH, WIDTH) - x)
+        a = add_square(a, load(place, k, WIDTH) - x)
+        b = add_square(b, load(place, k + WIDTH, WIDTH) - x)
+        c = add_square(c, load(place, k + 2 * WIDTH, WIDTH) - x)
+        e = add_square(e, load(place, k + 3 * WIDTH, WIDTH) - x)
         if (f & 3) == 3 or f == d - 1:
             bits = bits_of(a <= limit) | bits_of(b <= limit) << 16 | bits_of(c <= limit) << 32 | bits_of(e <= limit) << 48
             if bits == 0:
@@ -90,6 +90,17 @@ def within(place, own, at, limit, d):
 
 
 @body
-def add_step(total, step):
-    """Return `total` and the square of `step`."""
-    return total + times(step, step)
+def nearest_here(ident, place, own, block, youngest, d):
+    """Return the slot of a block whose cluster is older than `youngest` and, as told here, nearest; -1 for none."""
+    least, slot = FAR, np.int64(-1)
+    for first in range(block * SIDE, block * SIDE + SIDE, WIDTH):
+        total = like(load(place, own, WIDTH), 0.0)
+        for f in range(d):
+            step = load(place, (block * d + f) * SIDE + first - block * SIDE, WIDTH) - place[np.uint64(own + f * SIDE)]
+            total = add_square(total, step)
+        known = load(ident, first, WIDTH)
+        total = select((known >= 0) & (known < youngest), total, like(total, FAR))
+        nearest = lowest(total)
+        if nearest < least:
+            least, slot = nearest, first + lowest_bit(bits_of(total == nearest))
+    return slot
