@@ -33,7 +33,7 @@ def copy(i, source, target):
 
 @kernel
 def gather(i, source, places, target):
-    target[i] = source[places[i]]
+    target[i] = source[np.uint64(places[i])]
 
 
 @kernel

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from daskclust.core.data.checks import raise_not_finite, raise_not_finite_value
 from daskclust.core.device.arrays import HOST, Cuda, Host, device_of, fill
 from daskclust.core.device.kernels import kernel
 from daskclust.core.device.operations import atomic_load, atomic_max, atomic_min
-from daskclust.core.device.threads import thread_count
 from daskclust.core.space.partition import Chunk
 
+_ROWS = 256
 _THREADS = 1 << 17  # on CUDA, each of which looks at many values and then once at what the others found
 
 
@@ -44,11 +46,9 @@ def survey(device: Host | Cuda, X: Any) -> tuple[np.ndarray, np.ndarray, int]:
     if n == 0:
         return np.zeros(d), np.zeros(d), 0
     if device is HOST:
-        pieces = min(n, max(8 * thread_count(), n >> 12))  # a piece stays in the cache from axis to axis
-        low, high = np.full((pieces, d), np.inf), np.full((pieces, d), -np.inf)
-        bad = np.full(pieces, n)
-        _survey_piece.run(pieces, X, low, high, bad, grain=1)
-        return low.min(axis=0), high.max(axis=0), int(bad.min())
+        low, high = _extreme(np.min, X), _extreme(np.max, X)
+        finite = np.isfinite(low).all() and np.isfinite(high).all()  # NaN goes through
+        return low, high, n if finite else int(np.isfinite(X).all(axis=1).argmin())
     ends = device.from_host(np.array([np.inf] * d + [-np.inf] * d + [n]))
     threads = d * min(n, max(1, _THREADS // d))
     device.run(_survey_in_strides, threads, threads // d, X, ends)
@@ -69,23 +69,13 @@ def group_range(device: Host | Cuda, group: Any) -> tuple[int, int]:
     return int(low), int(high)
 
 
-@kernel
-def _survey_piece(piece, X, low, high, bad):
-    n, d = X.shape
-    begin, end = n * piece // len(bad), n * (piece + 1) // len(bad)
-    for k in range(d):
-        least, most, finite = X[begin, k], X[begin, k], True
-        for i in range(begin, end):
-            x = X[i, k]
-            finite &= x - x == 0  # false for infinities and NaN
-            least = x if x < least else least
-            most = x if x > most else most
-        low[piece, k] = least
-        high[piece, k] = most
-        if not finite:
-            for i in range(begin, end):
-                if X[i, k] - X[i, k] != 0:
-                    bad[piece] = min(bad[piece], i)
+def _extreme(choose: Callable[..., Any], X: Any) -> NDArray[np.float64]:
+    """Return the lowest or highest of each column, float64: many rows are taken as one, for NumPy's SIMD."""
+    whole, d = len(X) - len(X) % _ROWS, X.shape[1]
+    parts = [X[whole:]]
+    if whole:
+        parts.append(choose(X[:whole].reshape(-1, _ROWS * d), axis=0).reshape(_ROWS, d))
+    return choose(np.concatenate(parts), axis=0).astype(np.float64)
 
 
 @kernel
@@ -153,7 +143,7 @@ def without_gaps(device: Host | Cuda, group: Any) -> tuple[Any, int, int]:
 
 @kernel
 def _mark(i, group, first, is_group):
-    is_group[np.int64(group[i]) - first] = 1
+    is_group[np.uint64(np.int64(group[i]) - first)] = 1
 
 
 @kernel

@@ -88,14 +88,26 @@ def _put(place, i, X, cells):
 
 @kernel
 def _cell_numbers(i, X, group, grid, cell):
-    cell[i] = cell_of(i, X, group, grid)
+    p = np.uint64(i)
+    cell[p] = cell_of(p, X, group, grid)
+
+
+@body
+def _as_it_is(cell, slabs):
+    """Return the number of a cell where all are numbered: without a branch the compiler makes SIMD of it."""
+    return cell
+
+
+def _number_cells(device: Host | Cuda, X: Any, group: Any, grid: Grid, cell: Any) -> None:
+    has_slabs = any(len(axis.slabs) for axis in grid.axes)
+    device.run(_cell_numbers if has_slabs else _cell_numbers.bind(numbered=_as_it_is), len(X), X, group, grid, cell)
 
 
 # ------------------------------------------------------------------------------------------------------ CPU: two levels
 def _sort_by_buckets(X: Any, group: Any, groups: int, cells: Cells) -> None:
     n, number = len(X), len(cells.first) - 1
-    cell = np.empty(n, np.int32)
-    _cell_numbers.run(n, X, group, cells.grid, cell)
+    cell = HOST.scratch("cell", n, np.int32)
+    _number_cells(HOST, X, group, cells.grid, cell)
     cells.first[0] = 0
     begin = _ends_of_groups(group, groups, cells.grid.first_group)
     if begin is not None:  # layer after layer: each is a bucket as it stands
@@ -109,7 +121,7 @@ def _sort_by_buckets(X: Any, group: Any, groups: int, cells: Cells) -> None:
     begin = np.zeros(buckets * pieces + 1, np.int32)  # by bucket, then by piece: earlier points come first
     np.cumsum(counts.T, out=begin[1:])
     starts = begin[:-1].reshape(buckets, pieces).T.copy()
-    order, its_cell = np.empty(n, np.int32), np.empty(n, np.int32)
+    order, its_cell = HOST.scratch("order in buckets", n, np.int32), HOST.scratch("cell in buckets", n, np.int32)
     _to_buckets.run(pieces, cell, shift, starts, order, its_cell, grain=1)
     _sort_bucket.run(buckets, X, order, its_cell, begin[::pieces].copy(), 1 << shift, cells, grain=1)
 
@@ -131,9 +143,10 @@ def _ends_of_groups(group: Any, groups: int, first_group: int) -> Any:
 @kernel
 def _count_descents(piece, group, descents):
     n, pieces = len(group), len(descents)
-    for i in range(max(1, n * piece // pieces), n * (piece + 1) // pieces):
-        if group[i] < group[i - 1]:
-            descents[piece] += 1
+    found = np.int64(0)
+    for i in range(np.uint64(max(1, n * piece // pieces)), np.uint64(n * (piece + 1) // pieces)):
+        found += group[i] < group[i - np.uint64(1)]
+    descents[piece] = found
 
 
 @kernel
@@ -141,7 +154,7 @@ def _count_buckets(piece, cell, shift, counts):
     n = len(cell)
     pieces = len(counts)
     for i in range(n * piece // pieces, n * (piece + 1) // pieces):
-        counts[piece, cell[i] >> shift] += 1
+        counts[piece, np.uint64(cell[i] >> shift)] += 1
 
 
 @kernel
@@ -149,11 +162,11 @@ def _to_buckets(piece, cell, shift, starts, order, its_cell):
     n = len(cell)
     pieces = len(starts)
     for i in range(n * piece // pieces, n * (piece + 1) // pieces):
-        c = cell[i]
-        p = starts[piece, c >> shift]
-        starts[piece, c >> shift] = p + 1
+        bucket = np.uint64(cell[i] >> shift)
+        p = np.uint64(starts[piece, bucket])
+        starts[piece, bucket] = p + np.uint64(1)
         order[p] = i
-        its_cell[p] = c
+        its_cell[p] = cell[i]
 
 
 @kernel
@@ -162,25 +175,30 @@ def _sort_bucket(bucket, X, order, its_cell, begin, width, cells):
 
     ``first[c + 1]`` counts cell c, then is where it goes on, and last where it ends.
     """
-    first = cells.first
-    low = bucket * width
-    high = min(low + width, len(first) - 1)
+    first, one = cells.first, np.uint64(1)  # unsigned: no look whether it counts from the end
+    low, high = np.uint64(bucket * width), np.uint64(min((bucket + 1) * width, len(first) - 1))
+    start, stop = np.uint64(begin[bucket]), np.uint64(begin[bucket + 1])
     for c in range(low, high):
-        first[c + 1] = 0
-    for p in range(begin[bucket], begin[bucket + 1]):
-        first[its_cell[p] + 1] += 1
+        first[c + one] = 0
+    for p in range(start, stop):
+        first[np.uint64(its_cell[p]) + one] += np.int32(1)
     total = begin[bucket]
     for c in range(low, high):
-        count = first[c + 1]
-        first[c + 1] = total
+        count = first[c + one]
+        first[c + one] = total
         total += count
-    columns = np.uint32(cells.grid.axes[0].cells)
-    for p in range(begin[bucket], begin[bucket + 1]):
-        c = its_cell[p]
-        place = first[c + 1]
-        first[c + 1] = place + 1
-        _put(place, order[p] if len(order) > 0 else p, X, cells)
-        cells.row[place] = np.uint32(c) // columns
+    for p in range(start, stop):
+        c = np.uint64(its_cell[p]) + one
+        place = np.uint64(first[c])
+        first[c] = place + one
+        _put(place, np.uint64(order[p]) if len(order) > 0 else p, X, cells)
+    columns = np.uint64(cells.grid.axes[0].cells)
+    row = low // columns
+    while start < stop:
+        end = np.uint64(first[min((row + one) * columns, high)])
+        for place in range(start, end):
+            cells.row[place] = row
+        row, start = row + one, end
 
 
 # ----------------------------------------------------------------------------------------------------------- CUDA: sort
@@ -218,7 +236,7 @@ def _place_in_table(place, packed, X, cells):
 def _sort_by_key(device: Host | Cuda, X: Any, group: Any, cells: Cells) -> None:
     n = len(X)
     keys = device.scratch("unsorted keys", n, np.int64)
-    device.run(_cell_numbers, n, X, group, cells.grid, keys)
+    _number_cells(device, X, group, cells.grid, keys)
     device.run(_place_by_order, n, device.order_of(keys), keys, X, cells)
 
 

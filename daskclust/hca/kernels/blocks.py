@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskclust.core.device.kernels import body
-from daskclust.core.device.operations import bits_of, like, load, select, times
+from daskclust.core.device.operations import add_square, bits_of, like, load, lowest, lowest_bit, select, times
 
 SIDE = 64  # slots of a block, blocks of a node
 WIDTH = 16  # lanes
@@ -67,18 +67,40 @@ def gap2(place, own, boxes, first, width, d):
         below, above = left - x, like(left, x) - right
         beyond = select(below > above, below, above)
         beyond = select(beyond > like(left, 0.0), beyond, like(left, 0.0))
-        total = total + times(beyond, beyond)
+        total = add_square(total, beyond)
     return total
 
 
 @body
 def within(place, own, at, limit, d):
-    """Return a bit for each of 16 slots from `at` on whose squared distance is within `limit`."""
-    step = load(place, at, WIDTH) - place[np.uint64(own)]
-    total = times(step, step)
-    for f in range(1, d):
-        step = load(place, at + f * SIDE, WIDTH) - place[np.uint64(own + f * SIDE)]
-        total = total + times(step, step)
-        if (f & 3) == 3 and bits_of(total <= limit) == 0:
-            return 0
-    return bits_of(total <= limit)
+    """Return a bit for each of 64 slots whose squared distance is within `limit`; their coordinates begin at `at`."""
+    a = b = c = e = like(load(place, at, WIDTH), 0.0)
+    bits = np.int64(-1)
+    for f in range(d):
+        x, k = place[np.uint64(own + f * SIDE)], at + f * SIDE
+        a = add_square(a, load(place, k, WIDTH) - x)
+        b = add_square(b, load(place, k + WIDTH, WIDTH) - x)
+        c = add_square(c, load(place, k + 2 * WIDTH, WIDTH) - x)
+        e = add_square(e, load(place, k + 3 * WIDTH, WIDTH) - x)
+        if (f & 3) == 3 or f == d - 1:
+            bits = bits_of(a <= limit) | bits_of(b <= limit) << 16 | bits_of(c <= limit) << 32 | bits_of(e <= limit) << 48
+            if bits == 0:
+                return bits
+    return bits
+
+
+@body
+def nearest_here(ident, place, own, block, youngest, d):
+    """Return the slot of a block whose cluster is older than `youngest` and, as told here, nearest; -1 for none."""
+    least, slot = FAR, np.int64(-1)
+    for first in range(block * SIDE, block * SIDE + SIDE, WIDTH):
+        total = like(load(place, own, WIDTH), 0.0)
+        for f in range(d):
+            step = load(place, (block * d + f) * SIDE + first - block * SIDE, WIDTH) - place[np.uint64(own + f * SIDE)]
+            total = add_square(total, step)
+        known = load(ident, first, WIDTH)
+        total = select((known >= 0) & (known < youngest), total, like(total, FAR))
+        nearest = lowest(total)
+        if nearest < least:
+            least, slot = nearest, first + lowest_bit(bits_of(total == nearest))
+    return slot

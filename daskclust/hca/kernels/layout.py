@@ -126,12 +126,11 @@ def arrange(clusters: Clusters, near: Any, partner: Any, axes: Axes) -> tuple[Cl
     turn_row.run(m, clusters.center[alive], axes, rows, grain=4096)
     order = np.arange(m)
     divide.run(1, rows, order, np.empty((2 * m.bit_length() + 4, 2), np.int64))
-    n_blocks = -(-m // SIDE)
-    slots = n_blocks * SIDE
+    slots, source = -(-m // SIDE) * SIDE, alive[order]
 
     def moved(values: Any, empty: Any) -> Any:
         result = np.empty((slots, *values.shape[1:]), values.dtype)
-        result[:m] = values[alive[order]]
+        np.take(values, source, axis=0, out=result[:m], mode="clip")  # "raise" would make a copy
         result[m:] = empty
         return result
 

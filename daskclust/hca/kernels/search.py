@@ -6,7 +6,7 @@ import numpy as np
 
 from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.operations import bits_of, load, lowest_bit
-from daskclust.hca.kernels.blocks import SIDE, WIDTH, gap2, limits, within
+from daskclust.hca.kernels.blocks import SIDE, WIDTH, gap2, limits, nearest_here, within
 from daskclust.hca.kernels.clusters import distance
 
 HOME_BLOCK, HOME_NODE = -2, -1  # passes of a search, before those over groups of nodes
@@ -20,6 +20,17 @@ def forget(slot, blocks):
 
 
 @body
+def look_at(other, slot, best, rule, clusters, shapes, blocks, d):
+    """Return the smaller of a slot's distance to another cluster and `best`; remember the cluster if it comes first."""
+    known = clusters.ident[other]
+    away = distance(rule, clusters, shapes, slot, other, best, d)
+    if away < best or (away == best and known < blocks.partner[slot]):
+        blocks.near[slot], blocks.partner[slot] = away, known
+        return away
+    return best
+
+
+@body
 def scan_block(block, slot, own, rule, clusters, shapes, blocks, d):
     """Look at the clusters of a block that may be the nearest older one; equally near, the smaller id is taken."""
     best = blocks.near[slot]
@@ -27,25 +38,22 @@ def scan_block(block, slot, own, rule, clusters, shapes, blocks, d):
     youngest = blocks.partner[slot] if best == 0.0 else clusters.ident[slot]
     if blocks.boxes.oldest[block] >= youngest:
         return
-    for first in range(block * SIDE, block * SIDE + SIDE, WIDTH):
-        limit = limits(best, clusters.stretch[slot], blocks.boxes.stretch[block], blocks.scale[0], d)
-        found = within(blocks.place, own, block * d * SIDE + first - block * SIDE, limit, d)
-        while found:
-            other = first + lowest_bit(found)
-            found &= found - 1
-            known = clusters.ident[other]
-            if known >= 0 and known < youngest:
-                away = distance(rule, clusters, shapes, slot, other, best, d)
-                if away < best or (away == best and known < blocks.partner[slot]):
-                    blocks.near[slot], blocks.partner[slot] = away, known
-                    best = away
+    limit = limits(best, clusters.stretch[slot], blocks.boxes.stretch[block], blocks.scale[0], d)
+    found = within(blocks.place, own, block * d * SIDE, limit, d)
+    while found:
+        other = block * SIDE + lowest_bit(found)
+        found &= found - 1
+        known = clusters.ident[other]
+        if known >= 0 and known < youngest:
+            best = look_at(other, slot, best, rule, clusters, shapes, blocks, d)
 
 
 @body
 def find_nearest(slot, rule, clusters, shapes, blocks, d):
     """Find the nearest older cluster of the one in `slot`, and its distance.
 
-    First the slot's own block is looked at, then its node, so that what is known is good when the others come.
+    First what seems nearest in the slot's own block is looked at, then that block, then its node, so that what is known
+    is good when the others come.
     """
     place, scale = blocks.place, blocks.scale[0]
     ident, stretch = clusters.ident[slot], clusters.stretch[slot]
@@ -53,6 +61,9 @@ def find_nearest(slot, rule, clusters, shapes, blocks, d):
     own = home * d * SIDE + slot % SIDE
     width, node_width = len(blocks.boxes.stretch), len(blocks.nodes.stretch)
     forget(slot, blocks)
+    guess = nearest_here(clusters.ident, place, own, home, ident, d)
+    if guess >= 0:
+        look_at(guess, slot, np.inf, rule, clusters, shapes, blocks, d)
     for step in range(HOME_BLOCK, node_width // WIDTH):
         first_node, nodes = home_node, np.int64(1)
         if step >= 0:
