@@ -27,9 +27,17 @@ _NUMBER = re.compile(r"\s*[\d.]+\s*")  # "0.5" is a fraction, as 0.5 is
 _LEAST_MEMORY = 150_000_000
 _OF_CHUNKS, _OF_POOL = 0.5, 0.9  # shares of a GPU's memory: of chunks that wait on it, and of all that CuPy takes
 # How long a worker that died may take to start again: Dask gives up after 15 s, which a busy machine needs to import
-# all libraries; the cluster loses worker after worker, and the last one's tasks wait for ever. And how much of an
-# exchange waits in the memory of a worker to be sent: a GiB is all that a small worker has.
-_DEFAULTS = {"distributed": {"deploy": {"lost-worker-timeout": "10 minutes"}, "p2p": {"comm": {"buffer": "128 MiB"}}}}
+# all libraries; the cluster loses worker after worker, and the last one's tasks wait for ever. How much of an
+# exchange waits in the memory of a worker to be sent: a GiB is all that a small worker has. And from which size on
+# memory that is freed goes back to the system at once: with the trimming that Dask asks for from 128 KiB on, and
+# the page faults of fresh memory were two fifths of the CPU time of a table; NumPy asks for huge pages from 4 MiB on.
+_DEFAULTS = {
+    "distributed": {
+        "deploy": {"lost-worker-timeout": "10 minutes"},
+        "p2p": {"comm": {"buffer": "128 MiB"}},
+        "nanny": {"pre-spawn-environ": {"MALLOC_MMAP_THRESHOLD_": 4 << 20}},
+    }
+}
 
 
 def start(

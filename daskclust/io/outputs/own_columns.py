@@ -17,10 +17,11 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.data.fields import FIELDS
+from daskclust.core.device.arrays import is_dask
 from daskclust.io.attrs import KEY, unpack
 from daskclust.io.blocks import as_text
 from daskclust.io.files import HDF5, PARQUET, TEXT, import_library, reading
-from daskclust.io.rows import Stored
+from daskclust.io.rows import Stored, by_blocks
 
 _SAMPLE = 1000  # lines of text that tell which columns are numbers
 _TEXT = np.dtype(object)
@@ -58,9 +59,12 @@ class OwnColumns(NamedTuple):
         }
         return self._with(arrays, dim)
 
-    def part(self, start: int, stop: int, dim: str) -> xr.Dataset:
-        """Return rows start to stop of all columns, in memory."""
-        return self._with({name: column.read(start, stop) for name, column in self.columns.items()}, dim)
+    def at(self, rows: Any, dim: str) -> xr.Dataset:
+        """Return the columns at some rows, in memory, or, of a dask array of their numbers, lazy in its chunks."""
+        is_read = any(getattr(column.read, "func", None) is _part for column in self.columns.values())
+        rows = rows.compute() if is_read and is_dask(rows) else rows  # no worker is sent what this process has read
+        columns = self.columns.items()
+        return self._with({name: by_blocks(_at_rows, rows, c.dtype, "own", read=c.read) for name, c in columns}, dim)
 
     def _with(self, arrays: Mapping[str, Any], dim: str) -> xr.Dataset:
         variables = {}
@@ -68,6 +72,12 @@ class OwnColumns(NamedTuple):
             attrs = {} if column.units is None else {"units": column.units}
             variables[name] = xr.Variable(dim, arrays[name], attrs, {"arrow": column.arrow})
         return xr.Dataset(variables, attrs=dict(self.attrs))
+
+
+def _at_rows(rows: npt.NDArray[np.int64], _: int, *, read: Callable[[int, int], Any]) -> npt.NDArray[Any]:
+    low, high = (int(rows.min()), int(rows.max()) + 1) if len(rows) else (0, 0)
+    found: npt.NDArray[Any] = read(low, high)[rows - low]
+    return found
 
 
 def own_columns(path: str | os.PathLike[str], data_set: int | None = None) -> OwnColumns | None:
