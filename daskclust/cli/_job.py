@@ -295,19 +295,13 @@ class Job:
         from daskclust.readout.columns import ROW
 
         if ROW in hits:
-            rows, own = hits[ROW].values, self._own
+            rows, own = hits[ROW].data, self._own
             hits = hits.drop_vars(ROW)
             if own is not None and own.rows:
-                low, high = int(rows.min(initial=own.rows)), int(rows.max(initial=-1)) + 1
                 new = ("label", "energy", "tof", "source")
                 added = [name for name in new if name in hits and name not in own.columns]
                 added += ["label"] * ("label" not in added)
-                hits = (
-                    own.part(min(low, high), high, "hit")
-                    .isel(hit=rows - low)
-                    .assign(hits[added])
-                    .assign_attrs(hits.attrs)
-                )
+                hits = own.at(rows, "hit").assign(hits[added]).assign_attrs(hits.attrs)
         chosen = names(self.run.only)
         return hits if chosen is None else hits[chosen]
 

@@ -133,7 +133,7 @@ class Pixels(ColumnOptions):
 
         Rows of a table are numbered from `first_row` on.
         """
-        import numpy as np
+        import dask.array as da
 
         from daskclust import io
         from daskclust.io.rows import About
@@ -144,7 +144,7 @@ class Pixels(ColumnOptions):
             return io.open_t3pa(source, chunks=ROUND)
         if not self.is_raw:
             table = self.open_as_is(Path(source), About(ROUND))
-            rows = np.arange(first_row, first_row + table.sizes["hit"])
+            rows = da.arange(first_row, first_row + table.sizes["hit"], chunks=table.chunks.get("hit", -1))
             return _in_time(table.assign({ROW: ("hit", rows)}).chunk(table.chunks))
         options: dict[str, Any] = {"layout": self.layout or "chips", "gap": self.gap, "on_reset": self.on_reset}
         options["disorder"] = 1e3 * self.disorder
@@ -212,10 +212,21 @@ def check_columns(expression: str, names: Iterable[Any]) -> None:
 
 def _in_time(data: xr.Dataset) -> xr.Dataset:
     """Return hits in the order of time: as they are, or, where they are not, sorted in memory."""
+    import numpy as np
+
     toa = data["toa"].data
-    if (toa[1:] >= toa[:-1]).all():
+    spans = toa.map_blocks(_span, chunks=((3,) * toa.numblocks[0],), meta=np.empty(0), token="daskclust-io-order")
+    first, last, is_sorted = spans.compute().reshape(-1, 3).T
+    if is_sorted.all() and (first[1:] >= last[:-1]).all():
         return data
     return data.compute().sortby("toa").chunk({"hit": ROUND})
+
+
+def _span(toa: Any) -> Any:
+    """Return the first and the last time of a chunk, none of one without hits, and whether all are in order."""
+    import numpy as np
+
+    return np.array([toa[0], toa[-1], (toa[1:] >= toa[:-1]).all()] if len(toa) else [])
 
 
 def windows(data: xr.Dataset, builder: EventBuilder, prepare: Prepare, job: Job) -> EventStream:

@@ -106,7 +106,7 @@ def blocks_of(ds: xr.Dataset, dim: str) -> Iterator[Block]:
         sizes = (BLOCK_ROWS,) * (ds.sizes[dim] // BLOCK_ROWS) + (ds.sizes[dim] % BLOCK_ROWS,)
     ends = np.cumsum([size for size in sizes if size] or [0]).tolist()
     parts = (ds.isel({dim: slice(start, stop)}) for start, stop in zip([0, *ends], ends, strict=False))
-    yield from map(native_block, _ahead(parts) if ds.chunks else parts)
+    yield from map(native_block, ahead(parts) if ds.chunks else parts)
 
 
 def computed_once(ds: xr.Dataset) -> xr.Dataset:
@@ -129,8 +129,8 @@ def _has_common_steps(array: Any) -> bool:
     return len(keys) * len(graph.cull({keys[len(keys) // 2]})) > 2 * len(graph.cull(set(keys)))
 
 
-def _ahead(parts: Iterable[xr.Dataset]) -> Iterator[xr.Dataset]:
-    """Yield lazy data sets in memory; some that follow are computed meanwhile on workers, if there are any."""
+def ahead(parts: Iterable[Any]) -> Iterator[Any]:
+    """Yield lazy data sets or arrays in memory; workers, if there are any, compute some that follow meanwhile."""
     client = workers_client()
     if client is None:
         yield from map(in_memory, parts)

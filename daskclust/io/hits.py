@@ -13,6 +13,7 @@ import numpy as np
 import xarray as xr
 
 from daskclust.core.data.fields import FIELDS, TIMEPIX
+from daskclust.core.data.lazy import workers_client
 from daskclust.core.data.quote import in_sheet, listed
 from daskclust.core.data.units import BOX
 from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
@@ -24,8 +25,8 @@ from daskclust.io.schema import Columns, Naming, Needs, check_units, to_dataset
 from daskclust.io.several import takes_several
 from daskclust.io.tables.binary import read_npy, read_npz
 from daskclust.io.tables.hdf5 import read_hdf5, write_hdf5
-from daskclust.io.tables.parquet import RowGroups, by_event
-from daskclust.io.tables.parquet_parts import write_parts
+from daskclust.io.tables.parquet import RowGroups, arrow_types, by_event
+from daskclust.io.tables.parquet_parts import write_from_workers, write_parts
 from daskclust.io.tables.parquet_read import read_parquet
 from daskclust.io.tables.root import read_root
 from daskclust.io.tables.text import is_number, read_text
@@ -230,9 +231,12 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = F
         return
     attrs, units = stored_attrs(ds, dim), stored_units(ds)
     with replacing(target) as stream:
-        if suffix in PARQUET:
-            types = {str(name): v.encoding.get("arrow") for name, v in ds.variables.items()}
-            with RowGroups(stream, column_dtypes(ds), units, attrs, "event" if nested else None, types) as groups:
+        if suffix in PARQUET and not nested and ds.chunks and workers_client() is not None:
+            write_from_workers(stream, ds, dim)
+        elif suffix in PARQUET:
+            with RowGroups(
+                stream, column_dtypes(ds), units, attrs, "event" if nested else None, arrow_types(ds)
+            ) as groups:
                 for block in by_event(blocks_of(ds, dim), "event") if nested else blocks_of(ds, dim):
                     groups.write(block)
         elif suffix in HDF5:

@@ -102,7 +102,7 @@ def cluster_table(
 
     Notes
     -----
-    Each chunk gives a summary of its clusters. The table is made in ranges of some 131 072 clusters, which are its
+    Each chunk gives a summary of its clusters. The table is made in ranges of some 262 144 clusters, which are its
     chunks: the pieces of summaries that are of one range are merged as a tree, on workers, and nothing has all of the
     table. Pieces are exchanged by Dask's P2P shuffle where they are many. Time is O(n), tasks are in proportion to
     chunks and ranges. Sums, means and rms depend on the chunks by rounding only, all else not at all: of Timepix hits

@@ -25,7 +25,7 @@ from ._summary import Columns, Summary, TableSteps, finished, joined, merged, ro
 
 Array = npt.NDArray[Any]
 
-_ROWS = 1 << 17  # of a range, about
+_ROWS = 1 << 18  # of a range, about
 _MOST_PIECES = 1 << 20  # of all summaries; where chunks are many, ranges are longer
 _FAN_IN = 16
 # Pieces for each chunk and range that go one by one, and are spilled where memory ends. P2P takes fewer tasks, but

@@ -15,6 +15,7 @@ import dask
 from dask.system import CPU_COUNT
 from dask.utils import parse_bytes
 from distributed import Client, Worker, WorkerPlugin
+from distributed.utils import get_mp_context
 
 from daskclust.core.data.checks import check_whole
 from daskclust.core.device.arrays import cupy_module
@@ -27,9 +28,21 @@ _NUMBER = re.compile(r"\s*[\d.]+\s*")  # "0.5" is a fraction, as 0.5 is
 _LEAST_MEMORY = 150_000_000
 _OF_CHUNKS, _OF_POOL = 0.5, 0.9  # shares of a GPU's memory: of chunks that wait on it, and of all that CuPy takes
 # How long a worker that died may take to start again: Dask gives up after 15 s, which a busy machine needs to import
-# all libraries; the cluster loses worker after worker, and the last one's tasks wait for ever. And how much of an
-# exchange waits in the memory of a worker to be sent: a GiB is all that a small worker has.
-_DEFAULTS = {"distributed": {"deploy": {"lost-worker-timeout": "10 minutes"}, "p2p": {"comm": {"buffer": "128 MiB"}}}}
+# all libraries; the cluster loses worker after worker, and the last one's tasks wait for ever. How much of an
+# exchange waits in the memory of a worker to be sent: a GiB is all that a small worker has. And from which size on
+# memory that is freed goes back to the system at once: with the trimming that Dask asks for from 128 KiB on, and
+# the page faults of fresh memory were two fifths of the CPU time of a table; NumPy asks for huge pages from 4 MiB on.
+_DEFAULTS = {
+    "distributed": {
+        "deploy": {"lost-worker-timeout": "10 minutes"},
+        "p2p": {"comm": {"buffer": "128 MiB"}},
+        "nanny": {"pre-spawn-environ": {"MALLOC_MMAP_THRESHOLD_": 4 << 20}},
+    }
+}
+# Workers on cores come from one process that has imported what their first tasks need, once for all of them.
+_FORKED = {"distributed": {"worker": {"multiprocessing-method": "forkserver"}}}
+_IMPORTED = ["__main__", "distributed", "dask.array", "xarray", "pyarrow.parquet"]
+_IMPORTED += [f"daskclust.{name}" for name in ("core.run.steps", "io.hits", "events.plan", "dbscan.plan", "clue.plan")]
 
 
 def start(
@@ -169,6 +182,8 @@ def _without_interrupts() -> Iterator[None]:
 
 def _on_cores(n_workers: int | None, memory_limit: str | float | None, processes: bool, dashboard: str) -> Client:
     dask.config.update_defaults(_DEFAULTS)  # what the user has set stays
+    dask.config.update_defaults(_FORKED)
+    get_mp_context().set_forkserver_preload(_IMPORTED)
     count = CPU_COUNT if n_workers is None else n_workers
     limit = _bytes(memory_limit, count if processes else 1) if processes or memory_limit is not None else 0
     with _without_interrupts():

@@ -81,7 +81,7 @@ def check_points(estimator: Any, points: Any) -> Any:
     if is_usual(X) and not points.features:
         vars(estimator).pop("feature_names_in_", None)
         estimator.n_features_in_ = X.shape[1]
-        return X if is_cuda(X) else np.ascontiguousarray(X)
+        return X.rechunk({1: -1}) if is_dask(X) else X if is_cuda(X) else np.ascontiguousarray(X)
     if (is_dask(X) or is_cuda(X)) and X.ndim != 2:
         raise ValueError(f"X must have shape (n, d), got {X.shape}; one coordinate: X[:, None]")
     if is_dask(X) and np.isnan(X.shape[0]):
@@ -99,9 +99,9 @@ def check_points(estimator: Any, points: Any) -> Any:
 
 
 def is_usual(X: Any) -> bool:
-    """Return True for an array in memory that needs no further look at its shape and type."""
-    in_memory = type(X) is np.ndarray or library(X) == "cupy"
-    return in_memory and X.ndim == 2 and X.size > 0 and X.dtype in (np.float32, np.float64)
+    """Return True for an array that needs no further look at its shape and type, for which scikit-learn is imported."""
+    is_known = type(X) is np.ndarray or is_dask(X) or library(X) == "cupy"
+    return is_known and X.ndim == 2 and X.size > 0 and X.dtype in (np.float32, np.float64)
 
 
 def check_count(n: int) -> None:

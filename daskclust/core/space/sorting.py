@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from daskclust.core.data.checks import MOST_CELLS, check_cells
-from daskclust.core.device.arrays import Cuda, Host, fill
+from daskclust.core.device.arrays import HOST, Cuda, Host, fill
 from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.operations import atomic_add
 from daskclust.core.device.threads import thread_count

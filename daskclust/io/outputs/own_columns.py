@@ -16,12 +16,13 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.data.fields import FIELDS
+from daskclust.core.device.arrays import is_dask
 from daskclust.io.blocks import as_objects, as_text
 from daskclust.io.cytometry import fcs
 from daskclust.io.cytometry.transform import Preparation
 from daskclust.io.files import HDF5, PARQUET, TEXT, reading, split_member
 from daskclust.io.particles.snapshot import is_snapshot
-from daskclust.io.rows import ReadRows, Stored, rows_of_parts
+from daskclust.io.rows import ReadRows, Stored, by_blocks, rows_of_parts
 from daskclust.io.tables import parquet_read, root, text
 from daskclust.io.tables.binary import npy_columns
 from daskclust.io.tables.hdf5 import hdf5_columns
@@ -53,9 +54,12 @@ class OwnColumns(NamedTuple):
         """Return the columns as variables, in memory, or lazy in chunks of so many rows."""
         return self._with({name: column.array(sizes) for name, column in self.columns.items()}, dim)
 
-    def part(self, start: int, stop: int, dim: str) -> xr.Dataset:
-        """Return rows start to stop of all columns, in memory."""
-        return self._with({name: column.rows(start, stop) for name, column in self.columns.items()}, dim)
+    def at(self, rows: Any, dim: str) -> xr.Dataset:
+        """Return the columns at some rows, in memory, or, of a dask array of their numbers, lazy in its chunks."""
+        is_read = any(getattr(column.read, "func", None) is _part for column in self.columns.values())
+        rows = rows.compute() if is_read and is_dask(rows) else rows  # no worker is sent what this process has read
+        columns = self.columns.items()
+        return self._with({name: by_blocks(_at_rows, rows, c.dtype, "own", read=c.rows) for name, c in columns}, dim)
 
     def _with(self, arrays: Mapping[str, Any], dim: str) -> xr.Dataset:
         variables = {}
@@ -63,6 +67,12 @@ class OwnColumns(NamedTuple):
             attrs = {} if column.units is None else {"units": column.units}
             variables[name] = xr.Variable(dim, arrays[name], attrs, {"arrow": column.arrow})
         return xr.Dataset(variables, attrs=dict(self.attrs))
+
+
+def _at_rows(rows: npt.NDArray[np.int64], _: int, *, read: ReadRows) -> npt.NDArray[Any]:
+    low, high = (int(rows.min()), int(rows.max()) + 1) if len(rows) else (0, 0)
+    found: npt.NDArray[Any] = read(low, high)[rows - low]
+    return found
 
 
 def own_columns(path: str | os.PathLike[str], data_set: int | None = None) -> OwnColumns | None:

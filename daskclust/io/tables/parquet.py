@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
+import xarray as xr
 
 from daskclust.io.attrs import KEY, pack
 from daskclust.io.blocks import Block
@@ -60,6 +61,11 @@ def _type_of(dtype: np.dtype[Any]) -> Any:
     import pyarrow as pa
 
     return pa.string() if dtype.kind == "O" else pa.from_numpy_dtype(dtype)
+
+
+def arrow_types(ds: xr.Dataset) -> dict[str, Any]:
+    """Return the types that columns had in a file, for those that NumPy has none for; else None."""
+    return {str(name): v.encoding.get("arrow") for name, v in ds.variables.items()}
 
 
 class RowGroups:

@@ -1,12 +1,13 @@
-"""Folders of Parquet files: one for each chunk, written where the chunk is computed, and read as one table."""
+"""Parquet written where chunks are computed: a file of a folder for each, which is read as one table, or its bytes."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import xarray as xr
@@ -15,11 +16,12 @@ from daskclust.core.data.lazy import lazy_along
 from daskclust.core.data.quote import quoted
 from daskclust.core.run.graph import only_needed
 from daskclust.io.attrs import stored_attrs, stored_units
-from daskclust.io.blocks import BLOCK_ROWS, native, only_dim, scalars_of
+from daskclust.io.blocks import BLOCK_ROWS, ahead, computed_once, native, only_dim, scalars_of
 from daskclust.io.files import PARQUET, numeric_order
 from daskclust.io.replacing import replacing, replacing_folder
 from daskclust.io.schema import Table
-from daskclust.io.tables.parquet import RowGroups, shown
+from daskclust.io.tables.parquet import RowGroups, arrow_types, shown
+from daskclust.io.tables.parquet_join import JoinedParts
 
 
 def parts_of(folder: str) -> list[str]:
@@ -35,45 +37,61 @@ def parts_of(folder: str) -> list[str]:
 
 def write_parts(target: Path, ds: xr.Dataset) -> None:
     """Write each chunk of a data set to a file of its own; the folder is there completely or not at all."""
-    import dask.array as da
-
-    scalars = {str(name): ds[name].data for name in scalars_of(ds)}
-    rows = ds.drop_vars(list(scalars))
-    dim = only_dim(rows)
-    rows = rows.unify_chunks() if rows.chunks else rows.chunk({dim: BLOCK_ROWS})
-    sizes = rows.chunks.get(dim, (0,))
-    columns = {str(name): lazy_along(v.data, sizes, 0, rows.indexes.get(name)) for name, v in rows.variables.items()}
+    scalars = scalars_of(ds)
+    dim = only_dim(ds.drop_vars(scalars))
     with replacing_folder(target, ds.attrs.get("source")) as folder, only_needed():
-        written = da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
-            _write_part,
-            *columns.values(),
-            *map(da.asarray, scalars.values()),  # type: ignore[no-untyped-call,unused-ignore]
-            names=(tuple(columns), tuple(scalars)),
-            folder=str(folder),
-            units=stored_units(rows),
-            attrs=stored_attrs(rows, dim),
-            chunks=((1,) * len(sizes),),
-            dtype=np.int64,
-            meta=np.empty(0, np.int64),
-            token="daskclust-io-write",
-        )
+        written = _encoded(ds, dim, scalars, folder=str(folder))
         written.compute()
-        if len(found := list(folder.glob("part-*"))) != len(sizes):
+        if len(found := list(folder.glob("part-*"))) != written.numblocks[0]:
             raise FileNotFoundError(
-                f"workers wrote {len(sizes)} files to {folder.parent}, and {len(found)} are here; give a folder that "
-                "all machines have under the same name"
+                f"workers wrote {written.numblocks[0]} files to {folder.parent}, and {len(found)} are here; give a "
+                "folder that all machines have under the same name"
             )
 
 
-def _write_part(*blocks: Any, names: Any, folder: str, units: Any, attrs: Any, block_info: Any) -> Any:
-    """Write one chunk; dask tells which one. Numbers that are no columns become attributes."""
+def write_from_workers(stream: BinaryIO, ds: xr.Dataset, dim: str) -> None:
+    """Write each chunk of a lazy data set as a row group of an open file; workers make its bytes."""
+    ds = computed_once(ds.unify_chunks())
+    parts, sizes = _encoded(ds, dim), ds.chunks[dim]
+    wanted = [k for k, size in enumerate(sizes) if size] or [0]
+    with JoinedParts(stream) as file:
+        for part in ahead(parts.blocks[k] for k in wanted):
+            file.write(part)
+
+
+def _encoded(ds: xr.Dataset, dim: str, scalars: Sequence[Any] = (), folder: str | None = None) -> Any:
+    """Return each chunk as bytes of a Parquet file, lazy, or write it to a folder; `scalars` become attributes."""
+    import dask.array as da
+
+    rows = ds.drop_vars(scalars)
+    rows = rows.unify_chunks() if rows.chunks else rows.chunk({dim: BLOCK_ROWS})
+    sizes = rows.chunks.get(dim, (0,))
+    columns = {str(name): lazy_along(v.data, sizes, 0, rows.indexes.get(name)) for name, v in rows.variables.items()}
+    return da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
+        _encode_part,
+        *columns.values(),
+        *(da.asarray(ds[name].data) for name in scalars),  # type: ignore[no-untyped-call,unused-ignore]
+        names=(tuple(columns), tuple(map(str, scalars))),
+        folder=folder,
+        about=(stored_units(rows), stored_attrs(rows, dim), arrow_types(rows)),
+        chunks=((np.nan,) * len(sizes),),
+        dtype=np.uint8,
+        meta=np.empty(0, np.uint8),
+        token="daskclust-io-write",
+    )
+
+
+def _encode_part(*blocks: Any, names: Any, folder: str | None, about: Any, block_info: Any) -> Any:
+    """Encode one chunk; dask tells which one. Numbers that are no columns become attributes."""
     columns = {name: native(block) for name, block in zip(names[0], blocks, strict=False)}
     told = {name: block.item() for name, block in zip(names[1], blocks[len(columns) :], strict=True)}
-    path = Path(folder, f"part-{block_info[0]['chunk-location'][0]:06}.parquet")
     dtypes = {name: values.dtype for name, values in columns.items()}
-    with replacing(path) as stream, RowGroups(stream, dtypes, units, {**attrs, **told}) as groups:
-        groups.write(columns)
-    return np.array([len(blocks[0])])
+    units, attrs, arrow = about
+    path = Path(folder or "", f"part-{block_info[0]['chunk-location'][0]:06}.parquet")
+    with replacing(path) if folder else BytesIO() as stream:
+        with RowGroups(stream, dtypes, units, {**attrs, **told}, arrow=arrow) as groups:
+            groups.write(columns)
+        return np.empty(0, np.uint8) if folder else np.frombuffer(stream.getvalue(), np.uint8)
 
 
 def joined(tables: Mapping[str, Table]) -> Table:

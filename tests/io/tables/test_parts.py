@@ -69,6 +69,24 @@ def test_a_lazy_table_is_written_with_its_noise(tmp_path: Path, where_it_runs: s
         assert pq.read_metadata(tmp_path / "lazy.parquet").num_row_groups == len(table.chunks["cluster"]) == 9
 
 
+def test_workers_write_the_file_that_this_process_writes(tmp_path: Path, where_it_runs: str) -> None:
+    ds = sample(500).assign(
+        text=("hit", np.array(["a", "", "Straße", "cd", "b"] * 100, object)),
+        day=("hit", np.arange(500).astype("datetime64[D]").astype("datetime64[ns]")),
+    )
+    write_hits(ds, tmp_path / "memory.parquet")
+    write_hits(ds.chunk(hit=(100, 0, 150, 250)), tmp_path / "lazy.parquet")
+    expected, found = (pq.read_table(tmp_path / f"{name}.parquet") for name in ("memory", "lazy"))
+    assert found.equals(expected)
+    assert found.schema.equals(expected.schema, check_metadata=True)
+    with pq.ParquetFile(tmp_path / "lazy.parquet", page_checksum_verification=True) as file:
+        groups = [file.metadata.row_group(k) for k in range(file.num_row_groups)]
+        assert [group.num_rows for group in groups] == [100, 150, 250]
+        assert file.read_row_group(2, ["x", "text"]).equals(expected.select(["x", "text"]).slice(250))
+    places = [group.column(k).data_page_offset for group in groups for k in range(group.num_columns)]
+    assert places == sorted(set(places))
+
+
 def test_chunks_with_common_steps_are_computed_once(tmp_path: Path) -> None:
     calls: dict[str, int] = {}
 

@@ -1,0 +1,111 @@
+"""Parquet files of parts that workers encode: their bytes one after the other, and one list of row groups at the end.
+
+Row groups tell where their columns begin in the file. pyarrow joins lists of row groups, but cannot move them: that is
+done here, in the compact protocol of Thrift (github.com/apache/thrift, doc/specs/thrift-compact-protocol.md).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any, BinaryIO
+
+MAGIC = b"PAR1"
+_END = 8  # bytes: length of the metadata, and the magic number
+_BOOLEANS, _BYTE, _INTEGERS, _DOUBLE, _BINARY, _LISTS, _STRUCT = (1, 2), 3, (4, 5, 6), 7, 8, (9, 10), 12
+# Numbers of fields of FileMetaData (parquet.thrift) that are places in the file, and of that which numbers row groups.
+_PLACES = (4, 5), (4, 1, 2), (4, 1, 3, 9), (4, 1, 3, 10), (4, 1, 3, 11)
+_ORDINAL = (4, 7)
+
+
+class JoinedParts:
+    """Writer of whole Parquet files, one after the other, to an open stream as one; a context manager.
+
+    All have the same columns; the attributes of the first are those of the file.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self._about = stream, None
+        stream.write(MAGIC)
+
+    def write(self, part: Any) -> None:
+        """Add a part, the bytes of a file with one row group."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        view = memoryview(part)
+        end = len(view) - _END - struct.unpack("<I", view[-_END:-4])[0]
+        place = self._stream.tell() - len(MAGIC)
+        self._stream.write(view[len(MAGIC) : end])
+        number = 0 if self._about is None else self._about.num_row_groups
+        moved = _Moved(bytes(view[end:-_END]), {**dict.fromkeys(_PLACES, place), _ORDINAL: number}).struct()
+        about = pq.read_metadata(pa.BufferReader(MAGIC + moved + struct.pack("<I", len(moved)) + MAGIC))
+        if self._about is None:
+            self._about = about
+        else:
+            self._about.append_row_groups(about)
+
+    def __enter__(self) -> JoinedParts:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        import pyarrow as pa
+
+        if kind is None and self._about is not None:
+            end = pa.BufferOutputStream()
+            self._about.write_metadata_file(end)
+            self._stream.write(memoryview(end.getvalue())[len(MAGIC) :])
+
+
+class _Moved:
+    """A struct of Thrift that is copied field by field, with numbers added to some; a path of ids names a field."""
+
+    def __init__(self, data: bytes, added: Mapping[tuple[int, ...], int]) -> None:
+        self._data, self._at, self._added, self._out = data, 0, added, bytearray()
+
+    def struct(self, path: tuple[int, ...] = ()) -> bytes:
+        """Copy a struct; return all that was copied so far."""
+        field = 0
+        while head := self._copy(1)[0]:
+            field = field + (head >> 4) if head >> 4 else self._integer() >> 1
+            self._value(head & 15, (*path, field))
+        return bytes(self._out)
+
+    def _value(self, kind: int, path: tuple[int, ...], *, in_list: bool = False) -> None:
+        if kind in _BOOLEANS:
+            self._copy(in_list)  # that of a field is its kind
+        elif kind in (_BYTE, _DOUBLE):
+            self._copy(1 if kind == _BYTE else 8)
+        elif kind in _INTEGERS:
+            self._integer(self._added.get(path, 0), is_there=path == _ORDINAL)
+        elif kind == _BINARY:
+            self._copy(self._integer())
+        elif kind in _LISTS:
+            head = self._copy(1)[0]
+            for _ in range(head >> 4 if head >> 4 < 15 else self._integer()):
+                self._value(head & 15, path, in_list=True)
+        elif kind == _STRUCT:
+            self.struct(path)
+        else:
+            raise ValueError(f"metadata of Parquet have a value of kind {kind}, which is not known")
+
+    def _copy(self, count: int) -> bytes:
+        part = self._data[self._at : self._at + count]
+        self._at += count
+        self._out += part
+        return part
+
+    def _integer(self, added: int = 0, *, is_there: bool = False) -> int:
+        """Copy an integer of 7 bits a byte, with a number added unless it is 0, no place; return what it was."""
+        value = bits = 0
+        while True:
+            byte = self._data[self._at]
+            self._at, value, bits = self._at + 1, value | (byte & 127) << bits, bits + 7
+            if byte < 128:
+                break
+        rest = value + 2 * added * bool(value or is_there)  # 2: signed ones alternate, 0, -1, 1, -2 ...
+        while rest > 127:
+            self._out.append(rest & 127 | 128)
+            rest >>= 7
+        self._out.append(rest)
+        return value
