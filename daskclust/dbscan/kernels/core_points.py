@@ -12,9 +12,10 @@ from daskclust.dbscan.kernels.masks import MOST, beside_block, beside_point, one
 
 
 @body
-def add_population(state, a, b, code, wraps, blocks):
-    """Add the number of points of block b."""
-    return state + np.int64(blocks.first[b + 1] - blocks.first[b])
+def add_population(state, a, b, code, wraps, context):
+    """Add the number of points of block b, unless there are enough."""
+    blocks, enough = context
+    return state if state >= enough else state + np.int64(blocks.first[b + 1] - blocks.first[b])
 
 
 fold_population = fold_near.bind(meet=add_population)
@@ -26,7 +27,7 @@ def count_neighbours(a, blocks, limits, enough, count):
     begin, end = blocks.first[a], blocks.first[a + 1]
     for i in range(begin, end):
         count[i] = 0
-    if fold_population(np.int64(0), a, blocks, blocks) < enough:
+    if fold_population(np.int64(0), a, blocks, (blocks, enough)) < enough:
         return
     if end - begin >= enough:  # points of one cell are all neighbours
         for cell in range(blocks.first_cell[a], blocks.first_cell[a + 1]):
