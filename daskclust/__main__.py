@@ -1,5 +1,5 @@
 """``python -m daskclust``."""
 
-from daskclust.cli import main
+from daskclust.cli import program
 
-main()
+program()

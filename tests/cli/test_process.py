@@ -26,7 +26,7 @@ from daskclust.cli._progress import progress
 from daskclust.core.device.machine_code.compiling import COMPILING
 
 HANGS = 600  # s; nothing that ends takes as long, on whatever machine
-MAIN = "from daskclust.cli import main; main()"
+MAIN = "from daskclust.cli import program; program()"
 SLOW_DISK = """
 import os, sys, time
 real = os.fsync
