@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from cases.lanes import quick_first
 
 import daskclust.app
 from daskclust import datasets, io, workers
@@ -110,7 +111,7 @@ def test_a_file_is_opened_in_part_and_its_lines_make_the_same(tmp_path: Path) ->
     np.testing.assert_array_equal(names["result"]["label"], given.present.label)
 
 
-@pytest.mark.parametrize(("name", "system"), [("space", "dbscan"), ("time", "events"), ("events", "clue")])
+@pytest.mark.parametrize(("name", "system"), quick_first([("space", "dbscan"), ("time", "events"), ("events", "clue")]))
 def test_all_of_it_is_clustered_on_dask(
     name: str, system: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
