@@ -83,9 +83,8 @@ def within(place, own, at, limit, d):
         c = add_square(c, load(place, k + 2 * WIDTH, WIDTH) - x)
         e = add_square(e, load(place, k + 3 * WIDTH, WIDTH) - x)
         if (f & 3) == 3 or f == d - 1:
-            bits = (
-                bits_of(a <= limit) | bits_of(b <= limit) << 16 | bits_of(c <= limit) << 32 | bits_of(e <= limit) << 48
-            )
+            bits = bits_of(a <= limit) | bits_of(b <= limit) << WIDTH
+            bits |= bits_of(c <= limit) << 2 * WIDTH | bits_of(e <= limit) << 3 * WIDTH
             if bits == 0:
                 return bits
     return bits
