@@ -120,6 +120,8 @@ def _use_pixels(folder):
         for dtype in (np.uint8, np.uint16, np.int32, np.int64):  # of x and y, as tables of other programs have them
             given = {name: values.astype(dtype if name in "xy" else float) for name, values in columns.items()}
             dask.compute(builder.fit({name: _in_chunks(values) for name, values in given.items()}).labels_)
+            table_of_hits = hits[["tot"]].assign({name: ("hit", values) for name, values in given.items()})
+            cluster_table(table_of_hits.chunk(hit=100), builder.fit(given).labels_).compute()
             backwards = {name: values[::-1] for name, values in given.items()}
             for chip in ({}, {"chip": hits["chip"].values.astype(dtype)}):
                 builder.fit({**given, **chip}), builder.fit({**backwards, **chip})

@@ -198,9 +198,9 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = F
     -----
     The file gets its name when it is complete: readers see the old file or the whole new one, and after an error
     nothing new is left. Memory holds one dask chunk (a row group of Parquet; HDF5; CSV), or one variable (``.npz``):
-    workers of a cluster make as many chunks as they have threads ahead. Variables whose chunks have their steps in
-    common, as labels and tables that were not computed yet, are computed first, and stay on the workers meanwhile; in a
-    folder nothing stays.
+    workers of a cluster make as many chunks as they have threads ahead, of Parquet as bytes of the file. Variables
+    whose chunks have their steps in common, as labels and tables that were not computed yet, are computed first, and
+    stay on the workers meanwhile; in a folder nothing stays.
 
     Parquet, HDF5 and ``.npz`` keep types, units and the attributes of the data set that are numbers or texts. CSV keeps
     all digits of floats, and booleans as 0 and 1; Timepix hits have units and attributes in a comment in the first

@@ -25,7 +25,8 @@ class JoinedParts:
     """
 
     def __init__(self, stream: BinaryIO) -> None:
-        self._stream, self._about = stream, None
+        self._stream = stream
+        self._about: Any = None  # row groups so far
         stream.write(MAGIC)
 
     def write(self, part: Any) -> None:

@@ -88,7 +88,8 @@ def _encode_part(*blocks: Any, names: Any, folder: str | None, about: Any, block
     dtypes = {name: values.dtype for name, values in columns.items()}
     units, attrs, arrow = about
     path = Path(folder or "", f"part-{block_info[0]['chunk-location'][0]:06}.parquet")
-    with replacing(path) if folder else BytesIO() as stream:
+    target: Any = replacing(path) if folder else BytesIO()
+    with target as stream:
         with RowGroups(stream, dtypes, units, {**attrs, **told}, arrow=arrow) as groups:
             groups.write(columns)
         return np.empty(0, np.uint8) if folder else np.frombuffer(stream.getvalue(), np.uint8)
