@@ -223,7 +223,7 @@ def test_the_box_of_a_file_is_in_its_unit(tmp_path: Path) -> None:
     io.write_hits(named, tmp_path / "points.parquet")
     assert io.open_particles(tmp_path / "points.parquet").attrs[BOX] == "kpc/h"
     assert io.open_particles(tmp_path / "points.parquet", units={"length": "Mpc/h"}).attrs[BOX] == "Mpc/h"
-    assert io.read_hits(tmp_path / "points.parquet", units={"x": "m"}).attrs[BOX] == "m"
+    assert io.read_hits(tmp_path / "points.parquet", units=dict.fromkeys("xyz", "m")).attrs[BOX] == "m"
 
 
 def test_velocities_of_halos_have_one_unit() -> None:
