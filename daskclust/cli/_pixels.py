@@ -212,21 +212,16 @@ def check_columns(expression: str, names: Iterable[Any]) -> None:
 
 def _in_time(data: xr.Dataset) -> xr.Dataset:
     """Return hits in the order of time: as they are, or, where they are not, sorted in memory."""
-    import numpy as np
-
     toa = data["toa"].data
-    spans = toa.map_blocks(_span, chunks=((3,) * toa.numblocks[0],), meta=np.empty(0), token="daskclust-io-order")
-    first, last, is_sorted = spans.compute().reshape(-1, 3).T
-    if is_sorted.all() and (first[1:] >= last[:-1]).all():
+    ends = toa.map_blocks(_ends, chunks=((2,) * toa.numblocks[0],), token="daskclust-io-order").compute()
+    if (ends[1:] >= ends[:-1]).all():
         return data
     return data.compute().sortby("toa").chunk({"hit": ROUND})
 
 
-def _span(toa: Any) -> Any:
-    """Return the first and the last time of a chunk, none of one without hits, and whether all are in order."""
-    import numpy as np
-
-    return np.array([toa[0], toa[-1], (toa[1:] >= toa[:-1]).all()] if len(toa) else [])
+def _ends(toa: Any) -> Any:
+    """Return the first and the last time of a chunk, none of one without hits; NaN where hits are in no order."""
+    return toa[[0, -1]] * (1.0 if (toa[1:] >= toa[:-1]).all() else float("nan")) if len(toa) else toa
 
 
 def windows(data: xr.Dataset, builder: EventBuilder, prepare: Prepare, job: Job) -> EventStream:

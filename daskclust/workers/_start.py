@@ -41,8 +41,8 @@ _DEFAULTS = {
 }
 # Workers on cores come from one process that has imported what their first tasks need, once for all of them.
 _FORKED = {"distributed": {"worker": {"multiprocessing-method": "forkserver"}}}
-_IMPORTED = ["__main__", "distributed", "dask.array", "xarray", "pyarrow.parquet"]
-_IMPORTED += [f"daskclust.{name}" for name in ("core.run.steps", "io.hits", "events.plan", "dbscan.plan", "clue.plan")]
+_IMPORTED = ["__main__", "distributed", "dask.array", "daskclust.io.hits", "daskclust.properties"]
+_IMPORTED += [f"daskclust.{name}.plan" for name in ("clue", "dbscan", "events", "hca")]
 
 
 def start(

@@ -7,10 +7,10 @@ done here, in the compact protocol of Thrift (github.com/apache/thrift, doc/spec
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, BinaryIO
 
-MAGIC = b"PAR1"
+_MAGIC = b"PAR1"
 _END = 8  # bytes: length of the metadata, and the magic number
 _BOOLEANS, _BYTE, _INTEGERS, _DOUBLE, _BINARY, _LISTS, _STRUCT = (1, 2), 3, (4, 5, 6), 7, 8, (9, 10), 12
 # Numbers of fields of FileMetaData (parquet.thrift) that are places in the file, and of that which numbers row groups.
@@ -18,44 +18,30 @@ _PLACES = (4, 5), (4, 1, 2), (4, 1, 3, 9), (4, 1, 3, 10), (4, 1, 3, 11)
 _ORDINAL = (4, 7)
 
 
-class JoinedParts:
-    """Writer of whole Parquet files, one after the other, to an open stream as one; a context manager.
+def write_joined(stream: BinaryIO, parts: Iterable[Any]) -> None:
+    """Write whole Parquet files of a row group each, given as their bytes, to an open stream as one file.
 
     All have the same columns; the attributes of the first are those of the file.
     """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self._about: Any = None  # row groups so far
-        stream.write(MAGIC)
-
-    def write(self, part: Any) -> None:
-        """Add a part, the bytes of a file with one row group."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        view = memoryview(part)
-        end = len(view) - _END - struct.unpack("<I", view[-_END:-4])[0]
-        place = self._stream.tell() - len(MAGIC)
-        self._stream.write(view[len(MAGIC) : end])
-        number = 0 if self._about is None else self._about.num_row_groups
-        moved = _Moved(bytes(view[end:-_END]), {**dict.fromkeys(_PLACES, place), _ORDINAL: number}).struct()
-        about = pq.read_metadata(pa.BufferReader(MAGIC + moved + struct.pack("<I", len(moved)) + MAGIC))
-        if self._about is None:
-            self._about = about
+    stream.write(_MAGIC)
+    joined: Any = None
+    for number, encoded in enumerate(parts):
+        part = memoryview(encoded)
+        end = len(part) - _END - struct.unpack("<I", part[-_END:-4])[0]
+        added = {**dict.fromkeys(_PLACES, stream.tell() - len(_MAGIC)), _ORDINAL: number}
+        stream.write(part[len(_MAGIC) : end])
+        moved = _Moved(bytes(part[end:-_END]), added).struct()
+        groups = pq.read_metadata(pa.BufferReader(_MAGIC + moved + struct.pack("<I", len(moved)) + _MAGIC))
+        if joined is None:
+            joined = groups
         else:
-            self._about.append_row_groups(about)
-
-    def __enter__(self) -> JoinedParts:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
-        import pyarrow as pa
-
-        if kind is None and self._about is not None:
-            end = pa.BufferOutputStream()
-            self._about.write_metadata_file(end)
-            self._stream.write(memoryview(end.getvalue())[len(MAGIC) :])
+            joined.append_row_groups(groups)
+    metadata = pa.BufferOutputStream()
+    joined.write_metadata_file(metadata)
+    stream.write(memoryview(metadata.getvalue())[len(_MAGIC) :])
 
 
 class _Moved:

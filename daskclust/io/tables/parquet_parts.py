@@ -21,7 +21,7 @@ from daskclust.io.files import PARQUET, numeric_order
 from daskclust.io.replacing import replacing, replacing_folder
 from daskclust.io.schema import Table
 from daskclust.io.tables.parquet import RowGroups, arrow_types, shown
-from daskclust.io.tables.parquet_join import JoinedParts
+from daskclust.io.tables.parquet_join import write_joined
 
 
 def parts_of(folder: str) -> list[str]:
@@ -54,9 +54,7 @@ def write_from_workers(stream: BinaryIO, ds: xr.Dataset, dim: str) -> None:
     ds = computed_once(ds.unify_chunks())
     parts, sizes = _encoded(ds, dim), ds.chunks[dim]
     wanted = [k for k, size in enumerate(sizes) if size] or [0]
-    with JoinedParts(stream) as file:
-        for part in ahead(parts.blocks[k] for k in wanted):
-            file.write(part)
+    write_joined(stream, ahead(parts.blocks[k] for k in wanted))
 
 
 def _encoded(ds: xr.Dataset, dim: str, scalars: Sequence[Any] = (), folder: str | None = None) -> Any:
