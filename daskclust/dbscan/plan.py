@@ -59,7 +59,7 @@ class DbscanPlan(Plan):
     @property
     def cost(self) -> Cost:
         """What a point costs a task."""
-        return Cost(seconds=230e-9 if self.links_alone else 490e-9, size=107)
+        return Cost(seconds=180e-9 if self.links_alone else 350e-9, size=145)
 
     @property
     def kernels(self) -> int:
