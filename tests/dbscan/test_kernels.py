@@ -68,7 +68,22 @@ def test_pairs_of_blocks_are_met_once(drawn):
 
     Each is met once; where a period is two blocks long, some are met from both sides.
     """
-    _, _, blocks = drawn
+    assert_pairs_meet_once(drawn[2])
+
+
+@pytest.mark.parametrize("period", [(1e10, 1e10), (0.0, 9e12, 0.0), (1e10, 1e9, 0.0)], ids=str)
+def test_pairs_of_blocks_are_met_where_rows_are_ranked(period):
+    """So many rows along a periodic axis that those with points are numbered by rank."""
+    d = len(period)
+    X = np.repeat(RNG.uniform(0, max(period), (250, d)), 4, axis=0) + RNG.uniform(-0.4, 0.4, (1000, d))
+    X = np.where(np.array(period) > 0, np.mod(X, np.where(np.array(period) > 0, period, 1)), X)
+    blocks = blocks_of(X, 1.0, period)
+    assert len(blocks.row_key) > 0
+    assert_pairs_meet_once(blocks)
+
+
+def assert_pairs_meet_once(blocks):
+    """Hold the folds together, for `test_pairs_of_blocks_are_met_once`."""
     n = len(blocks.row)
     whole, codes, around = met_by(fold_around, blocks)
     behind, behind_codes, behind_around = met_by(fold_behind, blocks)

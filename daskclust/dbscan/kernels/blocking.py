@@ -6,6 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from daskclust.core.device.arrays import HOST, Cuda, Host, Reused, copy
 from daskclust.core.device.kernels import body, kernel
@@ -74,9 +75,9 @@ def sort_into_blocks(device: Host | Cuda, X: Any, grid: BlockGrid, eps: float) -
         n_blocks = min(n, math.prod(grid.blocks))
         n_cells, n_rows = min(n, n_blocks << CELL_BITS), rows
     bits_of_rows = rows * (grid.blocks[2] + 2)
-    has_bitmap = device is HOST and is_table and bits_of_rows <= _BITS_A_POINT * n + _FEW_BITS
+    has_filter = device is HOST and (len(row_key) > 0 or not is_table)  # else a row's number says where it is
+    has_bitmap = device is HOST and not has_filter and bits_of_rows <= _BITS_A_POINT * n + _FEW_BITS
     words = (bits_of_rows >> 6) + 2 if has_bitmap else 0
-    has_filter = device is HOST and not is_table
     blocks = Blocks(
         grid,
         device.from_host(reach_table(grid, eps)),
@@ -94,7 +95,7 @@ def sort_into_blocks(device: Host | Cuda, X: Any, grid: BlockGrid, eps: float) -
         memory.empty(n_blocks, np.int32 if grid.blocks[2] < _MOST_SHORT else np.int64),
         memory.empty((rows if is_table else n_rows) + 1, np.int32),
         row_key if is_table else memory.empty(n_rows, np.int64),
-        np.zeros(1 << max(0, n_rows.bit_length() - 2), np.uint64) if has_filter else memory.empty(0, np.uint64),
+        _empty_filter(len(row_key) or n_rows) if has_filter else memory.empty(0, np.uint64),
         np.zeros(words, np.uint64) if words else memory.empty(0, np.uint64),
         memory.empty(words, np.int32),
         memory.empty(n_blocks if words else 0, np.int64),
@@ -112,6 +113,11 @@ def sort_into_blocks(device: Host | Cuda, X: Any, grid: BlockGrid, eps: float) -
         device.run(write_cells, n_cells, n, keys, bits, blocks)
     device.run(write_boxes, blocks.boxes.shape[1], n, blocks, grain=1024)
     return blocks, memory
+
+
+def _empty_filter(rows: int) -> NDArray[np.uint64]:
+    """Return a filter for so many rows, with 16 to 32 bits for each."""
+    return np.zeros(1 << max(0, rows.bit_length() - 2), np.uint64)
 
 
 def _span(grid: BlockGrid) -> int:
