@@ -30,7 +30,7 @@ def sort_points(
     """Sort ``keys`` (n,), the cells, below `span`, of points ``X`` (n, d), and the points with them, stably.
 
     Write the place of each sorted point in the input to `order` (n + PAD,), its coordinates to `positions`
-    (d, n + PAD), and give `memory` an array that has served. Return whether it was done: not where a cell and a place
+    (d, n + PAD), and give `memory` arrays that have served. Return whether it was done: not where a cell and a place
     in a bucket do not fit 64 bits.
     """
     n, cells = len(X), keys.view(np.uint64)
@@ -38,14 +38,15 @@ def sort_points(
     shift = max(0, high - (n // BUCKET).bit_length())
     begins, records = bucket_begins(cells, shift, high), _empty_records(X)
     move_to_buckets.run(len(begins), X, period, cells, shift, begins, records, grain=1)
+    ends, spare = begins[-1], np.empty(n, np.uint64)
     memory.add(records.words)
-    ends = begins[-1]
-    largest = int(np.diff(ends, prepend=0).max())
-    bits = largest.bit_length()
+    memory.add(spare)
+    bits = int(np.diff(ends, prepend=0).max()).bit_length()
     if shift + bits > _WORD:
         return False
-    spare = np.empty((len(begins), 2 * largest + (1 << DIGIT)), np.uint64)
-    sort_buckets.run(len(begins), ends, bits, shift, period, records, spare, largest, cells, order, positions, grain=1)
+    counters = np.empty((len(begins), 1 << DIGIT), np.int32)
+    args = ends, bits, shift, period, records, spare, counters, cells, order, positions
+    sort_buckets.run(len(begins), *args, grain=1)
     order[n:], positions[:, n:] = -1, 0  # vectors may read the padding, no result depends on it
     return True
 
@@ -74,18 +75,17 @@ def move_to_buckets(piece, X, period, cells, shift, begins, records):
 
 
 @kernel
-def sort_buckets(piece, ends, bits, shift, period, records, spare, largest, cells, order, positions):
+def sort_buckets(piece, ends, bits, shift, period, records, spare, counters, cells, order, positions):
     """Sort a piece's share of the buckets, by the bits of a cell below `shift`, and gather their points."""
-    n, pieces = len(ends), len(spare)
+    n, pieces = len(ends), len(counters)
     low, mask = (np.uint64(1) << np.uint64(shift)) - np.uint64(1), (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
-    one, other = spare[piece, :largest], spare[piece, largest : 2 * largest]
-    counts = spare[piece, 2 * largest :].view(np.int32)
     for bucket in range(n * piece // pieces, n * (piece + 1) // pieces):
         begin = np.uint64(ends[bucket - 1] if bucket > 0 else 0)
         size = np.uint64(ends[bucket]) - begin
+        one, other = cells[begin : begin + size], spare[begin : begin + size]
         for k in range(size):
             one[k] = (records.cells[begin + k, 0] & low) << np.uint64(bits) | k
-        moved = sort_records(one, other, size, bits, shift, counts)
+        moved = sort_records(one, other, size, bits, shift, counters[piece])
         for k in range(size):
             p = begin + ((one[k] if moved == 0 else other[k]) & mask)
             cells[begin + k], order[begin + k] = records.cells[p, 0], records.words[p, PLACE]
