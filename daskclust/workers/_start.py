@@ -15,7 +15,6 @@ import dask
 from dask.system import CPU_COUNT
 from dask.utils import parse_bytes
 from distributed import Client, Worker, WorkerPlugin
-from distributed.utils import get_mp_context
 
 from daskclust.core.data.checks import check_whole
 from daskclust.core.device.arrays import cupy_module
@@ -39,10 +38,6 @@ _DEFAULTS = {
         "nanny": {"pre-spawn-environ": {"MALLOC_MMAP_THRESHOLD_": 4 << 20}},
     }
 }
-# Workers on cores come from one process that has imported what their first tasks need, once for all of them.
-_FORKED = {"distributed": {"worker": {"multiprocessing-method": "forkserver"}}}
-_IMPORTED = ["__main__", "distributed", "dask.array", "daskclust.io.hits", "daskclust.properties"]
-_IMPORTED += [f"daskclust.{name}.plan" for name in ("clue", "dbscan", "events", "hca")]
 
 
 def start(
@@ -182,8 +177,6 @@ def _without_interrupts() -> Iterator[None]:
 
 def _on_cores(n_workers: int | None, memory_limit: str | float | None, processes: bool, dashboard: str) -> Client:
     dask.config.update_defaults(_DEFAULTS)  # what the user has set stays
-    dask.config.update_defaults(_FORKED)
-    get_mp_context().set_forkserver_preload(_IMPORTED)
     count = CPU_COUNT if n_workers is None else n_workers
     limit = _bytes(memory_limit, count if processes else 1) if processes or memory_limit is not None else 0
     with _without_interrupts():
