@@ -54,7 +54,7 @@ class BlockSearch:
         count = self.memory.empty(self._n + PAD, np.int32)
         least = np.int32(enough if weight is None else 1)
         if weight is None and device is HOST:
-            args = blocks, self.limits, least, count
+            args = blocks, self._core(), self.limits, least, count  # all are, so far
             device.run(core_points.count_neighbours, self._n_blocks, *args, grain=512)
         elif weight is None:
             device.run(on_cuda.count_of_point, self._n, blocks, self.limits, least, count)

@@ -7,10 +7,10 @@ import numpy as np
 from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.operations import atomic_add, atomic_min, lowest_bit
 from daskclust.core.device.unionfind import find
-from daskclust.dbscan.kernels.blocks import BUNDLE, ONE, fold_near
+from daskclust.dbscan.kernels.blocks import ONE, fold_near
 from daskclust.dbscan.kernels.cells import cell_at, some_cell, touches
-from daskclust.dbscan.kernels.distances import point_gap2
-from daskclust.dbscan.kernels.masks import MOST, beside_block, beside_point, core_of, ones
+from daskclust.dbscan.kernels.core_points import count_points
+from daskclust.dbscan.kernels.masks import MOST, beside_block, core_of, ones
 
 NONE = np.int32(2**31 - 1)  # no cluster
 PLACE_BIT = 32  # from which on a number says where a point stands in the input; below is its label
@@ -107,22 +107,11 @@ def lower_to_block(a, b, found, context):
             i = begin + lowest_bit(near)
             near &= near - ONE
             least = above[i] if len(above) > 0 else np.int32(-1)
-            if least < found < label[i] and is_core_near(i, j, last, blocks, core, limits):
-                label[i] = found
+            if least < found < label[i]:
+                one = np.int32(1)
+                is_near = count_points(i, j, last, np.int32(0), one, core, blocks, limits) >= one
+                label[i] = found if is_near else label[i]
         begin += n
-
-
-@body
-def is_core_near(i, j, last, blocks, core, limits):
-    """Return True where one of points `j` to `last` - 1 is a core point within eps of point i."""
-    by_bundle = last - j >= BUNDLE
-    while j < last:
-        n = min(np.uint64(BUNDLE) - j % np.uint64(BUNDLE), last - j)
-        near = not by_bundle or point_gap2(i, j // np.uint64(BUNDLE), blocks) <= limits[1]
-        if near and beside_point(j, n, core_of(j, n, core), i, blocks, limits) != 0:
-            return True
-        j += n
-    return False
 
 
 @body

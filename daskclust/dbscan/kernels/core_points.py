@@ -8,7 +8,7 @@ from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.operations import bits_of, count_bits, lane_width, load, lowest_bit
 from daskclust.dbscan.kernels.blocks import BUNDLE, ONE, SELF, fold_near
 from daskclust.dbscan.kernels.distances import are_near, point_gap2
-from daskclust.dbscan.kernels.masks import MOST, beside_block, beside_point, ones
+from daskclust.dbscan.kernels.masks import MOST, beside_block, beside_point, core_of, ones
 
 
 @body
@@ -22,7 +22,7 @@ fold_population = fold_near.bind(meet=add_population)
 
 
 @kernel
-def count_neighbours(a, blocks, limits, enough, count):
+def count_neighbours(a, blocks, everyone, limits, enough, count):
     """Count the neighbours of the points of block a, themselves included, up to `enough` of them."""
     begin, end = blocks.first[a], blocks.first[a + 1]
     for i in range(begin, end):
@@ -34,7 +34,7 @@ def count_neighbours(a, blocks, limits, enough, count):
             if blocks.start[cell + 1] - blocks.start[cell] >= enough:
                 for i in range(blocks.start[cell], blocks.start[cell + 1]):
                     count[i] = enough
-    context = (blocks, limits, enough, count)
+    context = (blocks, everyone, limits, enough, count)
     if count_in_block(True, a, a, np.int64(SELF), blocks.grid.always_wraps, context):
         fold_counts(True, a, blocks, context)
 
@@ -48,7 +48,7 @@ def count_in_others(state, a, b, code, wraps, context):
 @body
 def count_in_block(state, a, b, code, wraps, context):
     """Add the neighbours in block b to the counts of block a's points; return whether any needs more."""
-    blocks, limits, enough, count = context
+    blocks, everyone, limits, enough, count = context
     begin, end = np.uint64(blocks.first[a]), np.uint64(blocks.first[a + 1])
     j, last = np.uint64(blocks.first[b]), np.uint64(blocks.first[b + 1])
     any_left = False
@@ -67,7 +67,7 @@ def count_in_block(state, a, b, code, wraps, context):
             elif last - j == 1 and a != b:
                 total = count[i] + 1
             else:
-                total = count_points(i, j, last, count[i], enough, blocks, limits)
+                total = count_points(i, j, last, count[i], enough, everyone, blocks, limits)
             count[i] = total
             if total >= enough:
                 left ^= bit
@@ -90,13 +90,13 @@ def short_of(i, n, count, enough):
 
 
 @body
-def count_points(i, j, last, total, enough, blocks, limits):
-    """Add to `total` how many of points `j` to `last` - 1 are within eps of point i, as long as it is not enough."""
+def count_points(i, j, last, total, enough, core, blocks, limits):
+    """Add to `total` how many core points among `j` to `last` - 1 are within eps of point i, while it is not enough."""
     by_bundle = last - j >= BUNDLE
     while j < last and total < enough:
         n = min(np.uint64(BUNDLE) - j % np.uint64(BUNDLE), last - j)
         if not by_bundle or point_gap2(i, j // np.uint64(BUNDLE), blocks) <= limits[1]:
-            total += np.int32(count_bits(beside_point(j, n, ones(n), i, blocks, limits)))
+            total += np.int32(count_bits(beside_point(j, n, core_of(j, n, core), i, blocks, limits)))
         j += n
     return total
 
