@@ -114,8 +114,8 @@ class _Manual:
         paragraphs = re.sub(r"(?<!\n)\n(?!\n)", " ", help or "")  # a line each: the terminal's width breaks them
         super().__init__(*args, help=paragraphs, **options)  # type: ignore[call-arg]
         for parameter in self.params:  # type: ignore[attr-defined]
-            if isinstance(parameter, TyperArgument):
-                parameter.display_type_rich = lambda ctx: ""  # type: ignore[method-assign]  # <list[Path]> tells nothing beside FILE
+            if isinstance(parameter, TyperArgument):  # <list[Path]> tells nothing beside FILE
+                parameter.display_type_rich = lambda ctx: ""  # type: ignore[method-assign]
         self.examples = (epilog or "").strip("\n")
         self._shows_all = True
 
