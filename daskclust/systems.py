@@ -142,6 +142,17 @@ SYSTEMS: dict[str, System] = {
             ("space",),
         ),
         System(
+            "hdbscan",
+            "HDBSCAN*",
+            "daskclust.hdbscan.estimator:HDBSCAN",
+            (
+                *(Run({"min_cluster_size": 5, "boxsize": boxsize}, d) for d, boxsize in _SPACES),
+                Run({"min_cluster_size": 5, "min_samples": 1}, columns=("event",)),
+            ),
+            "daskclust.app.systems._density:Hdbscan",
+            ("space",),
+        ),
+        System(
             "hca",
             "Mahalanobis HCA",
             "daskclust.hca.estimator:MahalanobisHCA",

@@ -216,6 +216,74 @@ class ClustAccessor:
         return self._with(fit(estimator, points, partition=partition), points, {})
 
     @_OfEstimator
+    def hdbscan(
+        self,
+        *args: Any,
+        coordinates: Sequence[str] | None = None,
+        event: Name = ...,
+        **parameters: Any,
+    ) -> xr.Dataset:
+        """Cluster the points with HDBSCAN*: one call to `daskclust.HDBSCAN`.
+
+        Parameters
+        ----------
+        event : str or None, optional
+            Variable with the event of each point: a tree for each. Default: ``event`` where the Dataset has it and it
+            is no coordinate; None: not used.
+        coordinates
+            See the class.
+
+        Returns
+        -------
+        xarray.Dataset
+            With ``label`` (int64, noise -1), ``probability`` and ``outlier_score`` (float64).
+
+        Examples
+        --------
+        >>> from daskclust.datasets import seed_spreader
+        >>> found = seed_spreader(2000, 2, n_clusters=3.0, rng=0).clust.hdbscan(50)
+        >>> int(found["label"].max()) + 1
+        4
+        """
+        estimator = SYSTEMS["hdbscan"].estimator(*args, **parameters)
+        points, used = in_roles(points_of(self._ds, coordinates), {"event": (event, EVENT)})
+        fitted = fit(estimator, points, event=points.columns.get("event"))
+        return self._with(fitted, points, {name: repr(value) for name, value in used.items()})
+
+    def emst(self, *, coordinates: Sequence[str] | None = None, boxsize: Any = "auto") -> xr.Dataset:
+        """Find the minimum spanning tree of the points: one call to `daskclust.EMST`.
+
+        Parameters
+        ----------
+        coordinates
+            See the class.
+        boxsize
+            As of `daskclust.EMST`.
+
+        Returns
+        -------
+        xarray.Dataset
+            With ``edge`` (link, end), the indices of two points (int64), and their distance ``length`` (link), in the
+            unit of the coordinates, ascending.
+
+        Examples
+        --------
+        >>> ds = xr.Dataset({"x": ("hit", [0.0, 9.0, 1.0, 3.0])}).clust.emst(coordinates=("x",))
+        >>> ds["edge"].values.tolist(), ds["length"].values
+        ([[0, 2], [2, 3], [1, 3]], array([1., 2., 6.]))
+        """
+        from daskclust.hdbscan.emst import EMST
+
+        points = points_of(self._ds, coordinates)
+        tree = EMST(boxsize).fit(points)
+        unit = points.units.get(points.axes[0])
+        about = {"long_name": "length of the edge"} | ({} if unit is None else {"units": unit})
+        edge = {"long_name": "indices of the two points of an edge of the minimum spanning tree", "units": "1"}
+        return self._ds.assign(
+            edge=(("link", "end"), tree.edges_, edge), length=("link", tree.lengths_, about)
+        ).assign_attrs(emst=f"boxsize={points.box(boxsize)}, coordinates={tuple(points.axes)!r}")
+
+    @_OfEstimator
     def hca(
         self,
         *args: Any,
@@ -267,7 +335,7 @@ class ClustAccessor:
 
         Parameters
         ----------
-        estimator : CLUE, EventBuilder, DBSCAN, FriendsOfFriends or MahalanobisHCA
+        estimator : CLUE, EventBuilder, DBSCAN, FriendsOfFriends, HDBSCAN or MahalanobisHCA
             Fitted, e.g. by ``CLUE(...).fit(ds)`` or `daskclust.CLUE.rethreshold`. Of a hierarchy, ``label`` is its
             ``labels_``, of `n_clusters`.
         coordinates, weight
@@ -276,7 +344,7 @@ class ClustAccessor:
         Returns
         -------
         xarray.Dataset
-            As of the method for it: `clue`, `events`, `dbscan`, `fof` or `hca`.
+            As of the method for it: `clue`, `events`, `dbscan`, `fof`, `hdbscan` or `hca`.
 
         Examples
         --------
@@ -296,6 +364,8 @@ class ClustAccessor:
             cut = {"n_clusters": estimator.n_clusters, "min_size": 1}
             used = {"apriori": repr(estimator.apriori_source_), **cut, **left_out}
             return with_results(self._ds, estimator, points, (dim,), used, cut)
+        if system == "hdbscan":
+            return self._with(estimator, points_of(self._ds, coordinates), {})
         roles: Roles = {} if system == "fof" else {"weight": (weight, WEIGHT if system == "clue" else ())}
         return self._with(estimator, *in_roles(points_of(self._ds, coordinates), roles))
 

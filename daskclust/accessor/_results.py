@@ -28,6 +28,7 @@ RESULTS = {
     "events": ("label",),
     "dbscan": ("label", "is_core"),
     "fof": ("label",),
+    "hdbscan": ("label", "probability", "outlier_score"),
     "hca": ("label", "point_height", "linkage", "is_apriori"),
 }
 """Variables that each method adds."""
@@ -39,12 +40,16 @@ LONG_NAMES = {
     "nearest_higher": "index of the nearest higher point, none -1",
     "is_seed": "whether the point is the seed of a cluster",
     "is_core": "whether the point is a core point",
+    "probability": "density at which the point leaves its cluster, by that at which the cluster ends",
+    "outlier_score": "GLOSH outlier score",
     "point_height": "sum of the heights of the merges above the cell",
     "linkage": "merges: ids of the two clusters, height, number of cells",
     "is_apriori": "whether the merge is within an apriori cluster",
 }
 
 WITHOUT_EFFECT = ("metric", "metric_params", "algorithm", "leaf_size", "p", "n_jobs")  # scikit-learn's, of DBSCAN
+_ATTRIBUTES = {"label": "labels_", "point_height": "point_heights_", "probability": "probabilities_"}
+_ATTRIBUTES |= {"outlier_score": "outlier_scores_"}  # of estimators; others have the names of variables
 _DIMS = {"linkage": ("merge", "linkage_column"), "is_apriori": ("merge",)}  # of results that are not along the points
 
 
@@ -113,12 +118,12 @@ def results_of(estimator: Any, names: Iterable[str], cut: Mapping[str, Any] | No
     """Return results of a fitted estimator by the names of variables; labels are those of a cut, if one is given."""
     found: dict[str, Any] = {}
     for name in names:
-        if name == "label":
-            values = estimator.labels_ if cut is None else estimator.labels(**cut)
+        if name == "label" and cut is not None:
+            values = estimator.labels(**cut)
         elif name == "is_apriori":
             values = np.arange(len(estimator.linkage_)) < estimator.n_apriori_merges_
         else:
-            values = getattr(estimator, "point_heights_" if name == "point_height" else f"{name}_")
+            values = getattr(estimator, _ATTRIBUTES.get(name, f"{name}_"))
         found[name] = plain(name, values)
     return found
 
@@ -163,6 +168,10 @@ def with_results(
         units, attrs = {}, {"label": dict(cut or {}), "point_height": {"units": None}, "linkage": hierarchy}
         parameters |= used
         ds = ds.drop_vars([name for name in (*_DIMS, "linkage_column") if name in ds.variables])
+    elif method == "hdbscan":
+        parameters |= {"boxsize": points.box(estimator.boxsize), "coordinates": repr(tuple(points.axes)), **used}
+        units, attrs = dict.fromkeys(("cluster_selection_epsilon", "boxsize"), unit), {}
+        attrs["label"] = {"min_cluster_size": min(parameters["min_cluster_size"], 2**63 - 1)}
     else:
         parameters, units, attrs = _of_density(estimator, parameters, points, unit, used)
     variables = {}

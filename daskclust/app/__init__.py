@@ -25,7 +25,7 @@ def explore(ds: Any, system: str | None = None, **parameters: Any) -> Explorer:
     ----------
     ds : xarray.Dataset, data frame or mapping
         Points; what is lazy or on a GPU is brought to memory. There must be ``x`` and ``y``, or ``X`` (cell, channel).
-    system : {"clue", "events", "fof", "dbscan", "hca"}, optional
+    system : {"clue", "events", "fof", "dbscan", "hdbscan", "hca"}, optional
         By default the first one that suits the data.
     **parameters
         Of the system, to begin with; the rest is derived from the data.

@@ -1,4 +1,4 @@
-"""The command line: ``daskclust clue | events | dbscan | fof | hca | explore | demo | info | warm``."""
+"""The command line: ``daskclust clue | events | dbscan | fof | hdbscan | hca | explore | demo | info | warm``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from daskclust.cli import clue, events, hca, points, tools
+from daskclust.cli import clue, events, hca, hdbscan, points, tools
 from daskclust.cli._console import ManualCommand, ManualGroup
 from daskclust.cli._options import help_all, with_groups
 from daskclust.cli._run import end_at_once, leave, run
@@ -46,6 +46,7 @@ for panel, command, examples in (
     ("Cluster", events.events, events.EXAMPLES),
     ("Cluster", points.dbscan, points.DBSCAN),
     ("Cluster", points.fof, points.FOF),
+    ("Cluster", hdbscan.hdbscan, hdbscan.EXAMPLES),
     ("Cluster", hca.hca, hca.EXAMPLES),
     ("Look", tools.explore, tools.EXPLORE),
     ("Look", tools.demo, tools.DEMO),

@@ -102,6 +102,7 @@ READS = {
     "clue": (CALORIMETER, ("x", "y", "layer", "energy", "event")),
     "events": (TIMEPIX, ("x", "y", "toa", "tot", "chip", "energy")),
     "dbscan": (PARTICLES, ("x", "y", "z")),
+    "hdbscan": (PARTICLES, ("x", "y", "z", "event")),
     "fof": (PARTICLES, ("x", "y", "z", "vx", "vy", "vz", "mass")),
 }
 """The variables of each field that a command uses, by their names in `Field`."""

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_PARTICLES = (*PARQUET, ".npy", ".zarr", ".arborx", ".bin")
+PARTICLES = (*PARQUET, ".npy", ".zarr", ".arborx", ".bin")
 _MPC, _BOXES = ("Mpc/h", "Mpc"), (1e-2, 2e4)  # sides that simulations have
-_OF_KINDS = "Points: a snapshot (.hdf5), .parquet, .csv, .npy, .zarr, .arborx, .root ..."
+OF_KINDS = "Points: a snapshot (.hdf5), .parquet, .csv, .npy, .zarr, .arborx, .root ..."
 
 DBSCAN = """
   # a periodic box, ten neighbours
@@ -69,7 +69,7 @@ class Reading(ColumnOptions):
             from daskclust.io.particles.snapshot import is_snapshot
 
             suffix = path.suffix.lower()
-            if suffix in _PARTICLES or path.is_dir() or (suffix in HDF5 and is_snapshot(path)):
+            if suffix in PARTICLES or path.is_dir() or (suffix in HDF5 and is_snapshot(path)):
                 how: dict[str, Any] = {"particle_type": kind, "fill_missing": self.fill_missing}
                 return io.open_particles(path, chunks=chunks, **how, **naming)
             return io.read_hits(path, field="particles", chunks=chunks, **naming)
@@ -97,7 +97,7 @@ class Reading(ColumnOptions):
         return words_of(self, ColumnOptions) if self.particle_type == "dm" else None
 
 
-def _box_in_words(box: Any) -> list[str]:
+def box_in_words(box: Any) -> list[str]:
     """Return the option for a box, which not every output tells."""
     sides = box if isinstance(box, list | tuple) else [box]
     return ["--boxsize", ",".join(str(side or "none") for side in sides)] if any(sides) else []
@@ -105,7 +105,7 @@ def _box_in_words(box: Any) -> list[str]:
 
 # --------------------------------------------------------------------------------------------------------------- dbscan
 def dbscan(
-    paths: Annotated[list[Path], file_argument(_OF_KINDS, *_PARTICLES, *READABLE)],
+    paths: Annotated[list[Path], file_argument(OF_KINDS, *PARTICLES, *READABLE)],
     *,
     given: Annotated[dict[str, Any], ParametersOf("dbscan:DBSCAN", "eps", "min_samples", required=("eps",))],
     boxsize: Box = None,
@@ -139,7 +139,7 @@ def dbscan(
         given = in_unit_of(points[(axes or ["x"])[0]].attrs.get("units"), given)
         parameters |= given
         result = job.cluster(points, "dbscan", parameters, ["label", "is_core"])
-        count = _count(result["label"])
+        count = count_of(result["label"])
         job.summary = {
             "points": int(result["label"].size),
             "clusters": count,
@@ -148,18 +148,18 @@ def dbscan(
         }
         job.none("clusters", lambda: _why_no_core(points, parameters))
         job.save_points(result, "dbscan", is_converted=file.units is not None)
-        job.table(lambda: _table(result, parameters, count))
+        job.table(lambda: table_of_points(result, parameters, count))
     job.show()
     of_axes = ["--coordinates", coordinates] if coordinates else []
     box = points.attrs.get("boxsize") if parameters["boxsize"] == "auto" else parameters["boxsize"]
-    job.next("dbscan", given, *of_axes, *_box_in_words(box), reading=file.words)
+    job.next("dbscan", given, *of_axes, *box_in_words(box), reading=file.words)
 
 
-def _table(result: xr.Dataset, parameters: dict[str, Any], count: int) -> xr.Dataset:
+def table_of_points(result: xr.Dataset, parameters: dict[str, Any], count: int) -> xr.Dataset:
     """Return the table of clusters; in a box they may be across its faces."""
     from daskclust.properties import cluster_table, halo_table
 
-    box, axes, weight = parameters["boxsize"], parameters["coordinates"], parameters["weight"]
+    box, axes, weight = parameters["boxsize"], parameters["coordinates"], parameters.get("weight")
     if axes is None and (result.attrs.get("boxsize") if box == "auto" else box) is not None:
         return halo_table(result, boxsize=box, mass=weight, velocities=None, n_clusters=count)
     return cluster_table(result, weight=weight, coords=axes, n_clusters=count)
@@ -180,7 +180,7 @@ def _why_no_core(points: xr.Dataset, parameters: dict[str, Any]) -> str:
 
 # ------------------------------------------------------------------------------------------------------------------ fof
 def fof(
-    paths: Annotated[list[Path], file_argument(_OF_KINDS, *_PARTICLES, *READABLE)],
+    paths: Annotated[list[Path], file_argument(OF_KINDS, *PARTICLES, *READABLE)],
     *,
     b: Annotated[float | None, clustering("Linking length over the mean separation: 0.2 usually.")] = None,
     linking_length: Annotated[
@@ -222,7 +222,7 @@ def fof(
         linking_length = parameters["linking_length"]
         result = job.cluster(particles, "fof", parameters, ["label"])
         label = result["label"]
-        count = _count(label)
+        count = count_of(label)
         box = particles.attrs.get("boxsize") if parameters["boxsize"] == "auto" else parameters["boxsize"]
         is_closed = box is not None and all(np.ravel(box)) and label.size > 0
         separation = mean_separation(particles.assign_attrs(boxsize=box), 1.0) if is_closed else None
@@ -241,7 +241,7 @@ def fof(
             job.summary["largest"] = int(halos["size"].max()) if count else 0
     job.show()
     length = {"b": b, "linking_length": linking_length}
-    job.next("fof", length | given, *_box_in_words(box), reading=file.words)
+    job.next("fof", length | given, *box_in_words(box), reading=file.words)
 
 
 def _why_no_halo(particles: xr.Dataset, parameters: dict[str, Any]) -> str:
@@ -256,5 +256,5 @@ def _why_no_halo(particles: xr.Dataset, parameters: dict[str, Any]) -> str:
     return f"min-members {parameters['min_members']} exceeds the largest group, {largest}"
 
 
-def _count(label: xr.DataArray) -> int:
+def count_of(label: xr.DataArray) -> int:
     return int(label.max()) + 1 if label.size else 0

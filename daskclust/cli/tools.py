@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _COLUMNS = {"cluster": "d", "layer": "d", "size": "d", "energy": ".2f", "mass": ".3g", "tot": ".0f"}
 _COLUMNS |= {"x": ".1f", "y": ".1f", "z": ".1f", "rms": ".2f"}
 
-System = Literal["clue", "events", "fof", "dbscan", "hca"]
+System = Literal["clue", "events", "fof", "dbscan", "hdbscan", "hca"]
 _to_begin = partial(option, TO_BEGIN, default="by the data")
 _PARAMETERS = AnyParametersOf(
     ("clue:CLUE", "dc", "rhoc", "delta_c", "delta_o", "kernel"),
@@ -181,7 +181,9 @@ def explore(
 
 # ---------------------------------------------------------------------------------------------------------------- demo
 def demo(
-    system: Annotated[System, typer.Argument(metavar="SYSTEM", help="clue, events, fof, dbscan or hca.")] = "clue",
+    system: Annotated[
+        System, typer.Argument(metavar="SYSTEM", help="clue, events, fof, dbscan, hdbscan or hca.")
+    ] = "clue",
     *,
     folder: Annotated[Path, writing("Folder for the page; made if it is not there.", "--output", "-o")] = Path(
         "daskclust-demo"
@@ -263,7 +265,7 @@ def info(as_json: Json = False) -> None:
 def warm(
     systems: Annotated[
         list[str] | None,
-        typer.Argument(metavar="SYSTEM", help="clue, events, fof, dbscan, hca.", show_default="all"),
+        typer.Argument(metavar="SYSTEM", help="clue, events, fof, dbscan, hdbscan, hca.", show_default="all"),
     ] = None,
     workers: Annotated[int | None, running("Processes that compile side by side.", min=1, default="the cores")] = None,
     cuda: Annotated[bool, running("Compile for an NVIDIA GPU.", "--cuda")] = False,

@@ -1,4 +1,4 @@
-"""DBSCAN and friends-of-friends."""
+"""DBSCAN, friends-of-friends and HDBSCAN*."""
 
 from __future__ import annotations
 
@@ -76,6 +76,24 @@ class Fof(_Points):
 
     def lines(self, values: Values, name: str = "result") -> list[str]:
         return super().lines(_used(values), name)
+
+
+class Hdbscan(_Points):
+    """HDBSCAN*: other clusters of the same spanning tree need no new one."""
+
+    name = "hdbscan"
+    title = "HDBSCAN*"
+    point_seconds = 3e-6
+
+    def __init__(self, ds: xr.Dataset) -> None:
+        super().__init__(ds)
+        n = max(ds.sizes.values())
+        least = min(max(5, n // 200), 500)
+        self.parameters = (
+            Parameter("min_cluster_size", "log", least, 2, max(3, n // 4), doc="points of a cluster, at least"),
+            Parameter("min_samples", "whole", 5, 1, 50, doc="the core distance is that of this neighbour"),
+            Parameter("cluster_selection_method", "choice", "eom", choices=("eom", "leaf"), doc="stable, or smallest"),
+        )
 
 
 def _used(values: Values) -> dict[str, Any]:

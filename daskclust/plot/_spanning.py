@@ -1,0 +1,70 @@
+"""The edges of a minimum spanning tree between its points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daskclust.plot._data import dimension, in_memory
+from daskclust.plot._elements import MOST_GLYPHS, overlay, pixels_for
+from daskclust.plot._look import amounts, hv, styled
+
+_ROUNDED = 1e-6  # of a length
+
+
+def spanning_tree(data: Any, tree: Any, x: str = "x", y: str = "y") -> hv.Overlay:
+    """Draw the edges of a minimum spanning tree in shades of their lengths.
+
+    Parameters
+    ----------
+    data : xarray.Dataset, DataFrame, mapping, or array of shape (n, d)
+        The points. The columns of an array are ``x``, ``y`` and ``z``.
+    tree : fitted EMST or HDBSCAN
+        What was fitted to them.
+    x, y : str
+        Variables for the axes.
+
+    Returns
+    -------
+    holoviews.Overlay
+        `holoviews.Segments` "edge" with ``length``, in the unit of the points; of more than 100 000 points an
+        `holoviews.Image` of the longest edge in each pixel. In a periodic box edges across a face are not drawn.
+    """
+    result = in_memory(data, (x, y))
+    edges, lengths = _edges_of(tree)
+    kdims = [dimension(result[x], x), dimension(result[y], y)]
+    ends = [hv.Dimension(f"{kdim.name}_end", label=f"{kdim.label} (end)", unit=kdim.unit) for kdim in kdims]
+    points = [result[name].values for name in (x, y)]
+    is_inside = np.ones(len(edges), np.bool_)
+    for values in points:  # an edge across a face would be drawn through the box
+        is_inside &= np.abs(np.diff(values[edges], axis=1)[:, 0]) <= lengths * (1 + _ROUNDED)
+    shown = edges[is_inside]
+    columns = [values[shown[:, side]] for side in range(2) for values in points]
+    length = hv.Dimension("length", unit=kdims[0].unit)
+    element = hv.Segments((*columns, lengths[is_inside]), [*kdims, *ends], [length], label="edge")
+    how = amounts(lengths, log=True)
+    if len(shown) > MOST_GLYPHS:
+        import datashader
+        from holoviews.operation.datashader import rasterize
+
+        pixels = pixels_for(len(shown))
+        largest = {"aggregator": datashader.max("length"), "width": pixels, "height": pixels}
+        element = styled(rasterize(element, dynamic=False, **largest).relabel("edge"), **how)
+    else:
+        color = {"color": "length", **how}
+        element = styled(element, {"line_width": 1.2, "tools": ["hover"]}, {"linewidth": 1.0}, **color)
+    across = len(edges) - len(shown)
+    title = f"{len(edges):,} edges, {lengths.sum():.6g} in all"
+    title += f", {across:,} across a face not drawn" if across else ""
+    return overlay([element], kdims, title)
+
+
+def _edges_of(tree: Any) -> tuple[Any, Any]:
+    """Return the ends and the lengths of the edges of a fitted estimator."""
+    if hasattr(tree, "edges_"):
+        return tree.edges_, tree.lengths_
+    if not hasattr(tree, "minimum_spanning_tree_"):
+        raise TypeError(f"tree must be a fitted EMST or HDBSCAN, got {type(tree).__name__}")
+    rows = tree.minimum_spanning_tree_
+    return rows[:, :2].astype(np.int64), rows[:, 2]
