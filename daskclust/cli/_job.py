@@ -96,6 +96,7 @@ class Running:
             scheduler=self.scheduler,
             wait=self.wait,
             memory_limit=self.memory_limit,
+            dashboard=None,  # nobody is told of it
             silent=self.scheduler is None,
         )
         with client, only_needed():  # what is computed, counted and written has steps in common
