@@ -96,6 +96,7 @@ class Running:
             scheduler=self.scheduler,
             wait=self.wait,
             memory_limit=self.memory_limit,
+            dashboard=None,  # nobody is told of it
             silent=self.scheduler is None,
         )
         with client, only_needed():  # what is computed, counted and written has steps in common
@@ -241,10 +242,9 @@ class Job:
             done = self.work.compute(found.drop_vars(list(again)), f"clustering {self.name}", (n, self.unit))
             return found.assign({**again, **done.data_vars})
 
-    def made(self, make: Callable[[], xr.Dataset]) -> xr.Dataset:
+    def made(self, table: xr.Dataset) -> xr.Dataset:
         """Return a table of clusters, computed: in memory, or on workers, where it stays."""
         with self.stage("table"):
-            table = make()
             size = table.sizes["cluster"], "clusters"
             return self.work.compute(table, f"table of {self.name}", size) if table.chunks else table
 
@@ -252,7 +252,9 @@ class Job:
         """Make, write and return the table of clusters, if it is asked for."""
         if "table" not in self.outputs:
             return None
-        table = self.made(make)
+        with self.stage("table"):
+            table = make()
+        table = self.made(table)
         self.save("table", table)
         return table
 

@@ -115,13 +115,18 @@ def computed_once(ds: xr.Dataset) -> xr.Dataset:
     Variables whose chunks have most of their steps in common, as labels and tables of clusters have, are computed now,
     where they stay: on the workers of a cluster, or in memory.
     """
-    names = [name for name, v in ds.variables.items() if is_dask(v.data)]
-    shared = [name for name in names if not ds[name].ndim or _has_common_steps(ds[name].data)]
+    names = lazy_names(ds)
+    shared = [name for name in names if not ds[name].ndim or has_common_steps(ds[name].data)]
     with only_needed():
         return ds.assign(ds[shared].persist()) if shared else ds
 
 
-def _has_common_steps(array: Any) -> bool:
+def lazy_names(ds: xr.Dataset) -> list[Any]:
+    """Return the names of variables that are dask arrays."""
+    return [name for name, v in ds.variables.items() if is_dask(v.data)]
+
+
+def has_common_steps(array: Any) -> bool:
     """Return whether chunk after chunk takes twice as many steps as all at once, or more."""
     from dask.core import flatten
 

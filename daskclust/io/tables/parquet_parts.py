@@ -16,7 +16,16 @@ from daskclust.core.data.lazy import lazy_along
 from daskclust.core.data.quote import quoted
 from daskclust.core.run.graph import only_needed
 from daskclust.io.attrs import stored_attrs, stored_units
-from daskclust.io.blocks import BLOCK_ROWS, ahead, computed_once, native, only_dim, scalars_of
+from daskclust.io.blocks import (
+    BLOCK_ROWS,
+    ahead,
+    computed_once,
+    has_common_steps,
+    lazy_names,
+    native,
+    only_dim,
+    scalars_of,
+)
 from daskclust.io.files import PARQUET, numeric_order
 from daskclust.io.replacing import replacing, replacing_folder
 from daskclust.io.schema import Table
@@ -51,8 +60,12 @@ def write_parts(target: Path, ds: xr.Dataset) -> None:
 
 def write_from_workers(stream: BinaryIO, ds: xr.Dataset, dim: str) -> None:
     """Write each chunk of a lazy data set as a row group of an open file; workers make its bytes."""
-    ds = computed_once(ds.unify_chunks())
-    parts, sizes = _encoded(ds, dim), ds.chunks[dim]
+    ds, sizes = ds.unify_chunks(), ds.chunks[dim]
+    if all(has_common_steps(ds[name].data) for name in lazy_names(ds)):  # a table: its bytes are less than its columns
+        with only_needed():
+            parts = _encoded(ds, dim).persist()
+    else:
+        parts = _encoded(computed_once(ds), dim)
     wanted = [k for k, size in enumerate(sizes) if size] or [0]
     write_joined(stream, ahead(parts.blocks[k] for k in wanted))
 
