@@ -49,17 +49,8 @@ def fit_at_once(plan: CluePlan, columns: dict[str, Any]) -> dict[str, Any] | Non
 
     rho, delta, nearest = device.empty(n + PAD, dtype), device.empty(n, dtype), device.empty(n, np.int32)
     reach2, factors = square_below(plan.dc, dtype), (dtype(plan.neighbor_weight), dtype(plan.per_scale))
-    of_points = (
-        cells.row,
-        cells,
-        along(cells, plan.dc),
-        reach2,
-        cells.positions[-1],
-        device.empty(0, dtype),
-        *factors,
-        rho,
-    )
-    run(plan.density_kernel, n, *of_points)
+    weights = cells.positions[-1], device.empty(0, dtype)
+    run(plan.density_kernel, n, cells.row, cells, along(cells, plan.dc), reach2, *weights, *factors, rho)
 
     types = {"density": dtype, "delta": dtype, "nearest_higher": np.int64}
     results = {name: device.empty(n, kind) for name, kind in types.items()}
