@@ -43,30 +43,30 @@ def fit_at_once(plan: CluePlan, columns: dict[str, Any]) -> dict[str, Any] | Non
     cells, cell, rank = _counted(plan, X, (weight, rhoc), group, used)
     run = functools.partial(device.run, limit=used.reshape(()))
 
-    slots, sorted_weight = device.empty(n, np.int32), device.empty(n + PAD, dtype)
+    slots = device.empty(n, np.int32)
     run(usual.take_slot, n, cell, rank, cells.first, slots)
-    run(usual.place, n, slots, cell, X, weight, cells, sorted_weight)
+    run(usual.place, n, slots, cell, X, weight, cells)
 
     rho, delta, nearest = device.empty(n + PAD, dtype), device.empty(n, dtype), device.empty(n, np.int32)
     reach2, factors = square_below(plan.dc, dtype), (dtype(plan.neighbor_weight), dtype(plan.per_scale))
-    of_points = cells.row, cells, along(cells, plan.dc), reach2, sorted_weight, device.empty(0, dtype), *factors, rho
-    run(plan.density_kernel, n, *of_points)
+    weights = cells.positions[-1], device.empty(0, dtype)
+    run(plan.density_kernel, n, cells.row, cells, along(cells, plan.dc), reach2, *weights, *factors, rho)
 
     types = {"density": dtype, "delta": dtype, "nearest_higher": np.int64}
     results = {name: device.empty(n, kind) for name, kind in types.items()}
     results |= {"labels": device.empty(n, np.int64), "is_seed": device.empty(n, np.bool_)}
-    kind, parent, nothing = device.empty(n, np.int8), device.empty(n, np.int32), device.empty(0, np.bool_)
+    parent, nothing = device.empty(n, np.int32), device.empty(0, np.bool_)
     search = cells, along(cells, near), just_above(square_below(near, dtype)), rho, cells.order, cells.order
     thresholds = dtype(plan.rhoc or 0), rhoc, dtype(plan.delta_c), dtype(plan.delta_o), dtype(plan.dm)
     written = tuple(results[name] for name in types)
     run(
-        usual.find_higher.bind(**plan.search_step(near)), n, cells.row, search, (delta, nearest), thresholds,
-        (nothing, kind, parent, results["is_seed"]), written,
+        usual.find_higher.bind(**plan.search_step(near)), n, cells.row, search, (delta, nearest), written, thresholds,
+        (nothing, parent, results["is_seed"], nothing),
     )  # fmt: skip
     for _ in range(max(1, math.ceil(math.log(n, _HOPS)))):
         run(formulas.find_root, n, parent, _HOPS, device.empty(1, np.int32))
     device.running_sum(results["is_seed"], seeds)
-    run(formulas.end_of_chain, n, cells.order, kind, parent, seeds, device.empty(0, np.int32), results["labels"])
+    run(formulas.end_of_chain, n, parent, results["is_seed"], seeds, device.empty(0, np.int32), results["labels"])
     n_clusters, treated = map(int, device.to_host(counts[n - 1 :]))
     return results | {"n_clusters": n_clusters} if treated else None
 
@@ -95,7 +95,7 @@ def _counted(plan: CluePlan, X: Any, columns: tuple[Any, Any], group: Any, used:
     device.run(usual.count_cell, n, X, group, grid, equal_points.MANY, cell, rank, first, used, limit=used.reshape(()))
     device.running_sum(first, first)
     row = device.empty(n + PAD, np.int32)
-    positions = device.empty((d, n + PAD), X.dtype)
+    positions = device.empty((d + 1, n + PAD), X.dtype)  # and weights
     return Cells(grid, positions, device.empty(n + PAD, np.int32), row, first, device.empty(0, np.int64)), cell, rank
 
 

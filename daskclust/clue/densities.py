@@ -6,7 +6,6 @@ equal are taken together.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,9 +16,8 @@ from daskclust.clue.kernels import equal_points, formulas
 from daskclust.clue.kernels.box_tree import Members, make_tree, no_members, search_tree, sorted_group
 from daskclust.clue.kernels.equal_points import PointPlaces, find_places
 from daskclust.core.data.checks import check_count, check_extent
-from daskclust.core.device.arrays import Cuda, Host, device_of, fill, gather
+from daskclust.core.device.arrays import Cuda, Host, device_of, fill
 from daskclust.core.device.kernels import Body, Kernel
-from daskclust.core.device.unionfind import start
 from daskclust.core.run.plan import Plan
 from daskclust.core.space.extent import check_values, extent_of, without_gaps
 from daskclust.core.space.grid import PAD, WIDER, Cells, Grid, make_grid, periodic_distance2, search_neighbours
@@ -31,10 +29,9 @@ _NEAR = 8, 8, 4, 2
 
 
 class Densities(NamedTuple):
-    """Densities and nearest highers of sorted points, and what is needed to go on from them."""
+    """Densities and nearest highers of a chunk's points, and what is needed to go on from them."""
 
     chunk: Chunk
-    order: Any
     rho: Any
     delta: Any
     nearest: Any
@@ -71,25 +68,22 @@ class ClueParameters(Plan):
         """Compute density, nearest higher and separation: all that does not depend on thresholds."""
         device = device_of(chunk.columns["X"])
         columns = chunk.columns
-        n, dtype, new = len(columns["X"]), columns["X"].dtype.type, allocator(device, chunk)
-        order, nearest = new("order", n + PAD, np.int32), new("nearest", n, np.int32)
-        rho, delta = new("rho", n + PAD, dtype), new("delta", n, dtype)
-        if n == 0:
-            return Densities(chunk, order, rho, delta, nearest)
-        cells, field = self._sort(device, chunk, columns, order)
-        places = find_places(device, cells, n, field.group)
-        if places is None:
-            weight = device.scratch("weight", n + PAD, dtype)
-            if "weight" in columns:
-                device.run(gather, n, columns["weight"], order, weight)
+        n, dtype = len(columns["X"]), columns["X"].dtype.type
+        # in memory these are results
+        types = dtype, dtype, np.int64 if chunk.ids is None else np.int32
+        results = tuple(device.empty(n, kind) for kind in types)
+        if n > 0:
+            cells, field = self._sort(device, chunk, columns)
+            places = find_places(device, cells, n, field.group)
+            if places is None:
+                rho, delta = device.scratch("rho", n + PAD, dtype), device.scratch("delta", n, dtype)
+                nearest = device.scratch("nearest", n, np.int32)
+                self._sum_density(device, n, cells, cells.positions[-1], device.empty(0, dtype), rho)
+                self._find_higher(device, n, cells, field, (rho, cells.order, cells.order), None, delta, nearest)
+                device.run(formulas.put_back, n, cells.order, rho, delta, nearest, results)
             else:
-                device.run(fill, n, weight, dtype(1))
-            self._sum_density(device, n, cells, weight, device.empty(0, dtype), rho)
-            self._find_higher(device, n, cells, field, (rho, order, order), None, delta, nearest)
-        else:
-            device.run(start, n + PAD, order)
-            self._measure_places(device, columns, field, places, rho, delta, nearest)
-        return Densities(chunk, order, rho, delta, nearest)
+                self._measure_places(device, columns, field, places, *results)
+        return Densities(chunk, *results)
 
     def _measure_places(
         self,
@@ -105,8 +99,8 @@ class ClueParameters(Plan):
         X, n, k = columns["X"], len(delta), len(places.firsts)
         dtype = X.dtype.type
         group = device.take_at(field.group, places.firsts) if len(field.group) else field.group
-        order = device.empty(k + PAD, np.int32)
-        cells = sort_into_cells(device, device.take_at(X, places.firsts), group, field.groups, field.grid, order)
+        cells = sort_into_cells(device, device.take_at(X, places.firsts), group, field.groups, field.grid)
+        order = cells.order
         weight = columns.get("weight", device.empty(0, dtype))
         total, sorted_weight, alone, rho_of = (device.empty(k + PAD, dtype) for _ in range(4))
         sorted_of, top, tie = (device.empty(k + PAD, np.int32) for _ in range(3))
@@ -131,8 +125,8 @@ class ClueParameters(Plan):
         device.run(equal_points.find_top, k, order, members, top, tie, rho_of)
 
         delta_of, nearest_of = device.empty(k, dtype), device.empty(k, np.int32)
-        higher_of = self._find_higher(device, k, cells, field, (rho_of, top, tie), members, delta_of, nearest_of)
-        device.run(equal_points.follow, n, places, sorted_of, members, delta_of, higher_of, delta, nearest)
+        self._find_higher(device, k, cells, field, (rho_of, top, tie), members, delta_of, nearest_of)
+        device.run(equal_points.follow, n, places, sorted_of, members, delta_of, nearest_of, delta, nearest)
 
     def _sum_density(self, device: Host | Cuda, n: int, cells: Cells, weight: Any, alone: Any, rho: Any) -> None:
         dtype = rho.dtype.type
@@ -152,8 +146,8 @@ class ClueParameters(Plan):
         members: Members | None,
         delta: Any,
         nearest: Any,
-    ) -> Any:
-        """Write distance and place of the nearest highers of sorted points; return their indices if there are members.
+    ) -> None:
+        """Write distance and index of the nearest highers of sorted points.
 
         `of_points` are density, index and, for ties, index again (-1 where several points are at one place).
         """
@@ -169,22 +163,18 @@ class ClueParameters(Plan):
         else:
             device.run(fill, n, nearest, np.int32(-1))
         if near == self.dm and members is None:
-            return None
+            return
         group = device.empty(n if len(field.group) else 0, np.int32)
         device.run(sorted_group, len(group), order, field.group, field.grid.first_group, group)
         tree = make_tree(device, cells, n, (rho, order, group), field.extent)
         beyond2 = just_above(square_below(self.dm, rho.dtype.type))
-        higher = device.empty(n, np.int32)
         members = members or no_members(device, rho.dtype)
         search = search_tree.bind(**self._metric)
-        device.run(search, n, tree, members, near < self.dm, beyond2, tie, delta, nearest, higher, grain=512)
-        return higher
+        device.run(search, n, tree, members, near < self.dm, beyond2, delta, nearest, grain=512)
 
     # ------------------------------------------------------------------------------------------------------ its steps
-    def _sort(
-        self, device: Host | Cuda, chunk: Chunk, columns: dict[str, Any], order: Any
-    ) -> tuple[Cells, DensityField]:
-        """Check the points and sort them into cells a little wider than dc.
+    def _sort(self, device: Host | Cuda, chunk: Chunk, columns: dict[str, Any]) -> tuple[Cells, DensityField]:
+        """Check the points and sort them, and their weights, into cells a little wider than dc.
 
         Cells depend on dc alone, so densities, down to the rounding of their sums, do not depend on thresholds.
         """
@@ -200,7 +190,8 @@ class ClueParameters(Plan):
         grid = make_grid(low, high, tile, self.period, device.empty(0, np.int64), first_group)
         is_periodic, cycle = np.array(self.period) > 0, np.array(self.period)
         extent = np.where(is_periodic, [np.zeros(len(cycle)), cycle], [low, high])
-        return sort_into_cells(device, X, group, groups, grid, order), DensityField(grid, group, groups, extent)
+        weight = columns.get("weight", device.empty(0, X.dtype))
+        return sort_into_cells(device, X, group, groups, grid, weight), DensityField(grid, group, groups, extent)
 
     @property
     def _metric(self) -> dict[str, Body]:
@@ -230,13 +221,6 @@ class ClueParameters(Plan):
         if self._is_flat:
             return {"visit": formulas.add_weight}
         return {"visit": formulas.add_weighted, "chi": self.chi}
-
-
-def allocator(device: Host | Cuda, chunk: Chunk) -> Callable[..., Any]:
-    """Return a function (name, shape, dtype) that allocates results: as scratch where the next step follows at once."""
-    if chunk.ids is None:
-        return device.scratch
-    return lambda _name, shape, dtype: device.empty(shape, dtype)
 
 
 def along(cells: Cells, reach: float) -> tuple[float, ...]:

@@ -331,9 +331,7 @@ def _from_densities(
     plan: CluePlan, columns: dict[str, Any], density: Any, delta: Any, nearest_higher: Any
 ) -> dict[str, Any]:
     """Return the results that follow from densities and nearest highers in input order."""
-    device = device_of(density)
-    order = device.from_host(np.arange(len(density), dtype=np.int32))
     nearest = on_device_of(density, nearest_higher, np.int32)
-    rho, separation = density, delta
     chunk = Chunk({"X": density, **columns})  # the coordinates are not needed again, but what class they are of
-    return plan.one_chunk(Densities(chunk, order, rho, separation, nearest))
+    measured = plan.before_merge(Densities(chunk, density, delta, nearest))[1]
+    return plan.one_chunk(Densities(chunk, *measured.values()))

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.clue.densities import ClueParameters, Densities, allocator
+from daskclust.clue.densities import ClueParameters, Densities
 from daskclust.clue.kernels import formulas
 from daskclust.core.device.arrays import Cuda, Host, device_of, fill
 from daskclust.core.merge.own_ids import OwnIds
@@ -26,12 +26,12 @@ HOPS = 16  # links of a chain that are followed at once; most chains are shorter
 
 
 class Chains(NamedTuple):
-    """Every sorted point's chain of nearest highers: what its last point is."""
+    """Every point's chain of nearest highers: where it ends, and which ends are seeds or exits."""
 
     densities: Densities
-    kind: Any
     root: Any
     is_seed: Any
+    is_exit: Any
 
 
 class ChainEnds(NamedTuple):
@@ -63,12 +63,12 @@ class CluePlan(ClueParameters):
     # ------------------------------------------------------------------------------------------------- on a worker
     def before_merge(self, densities: Densities) -> tuple[Any, dict[str, Any]]:
         """Return densities, separations and nearest highers of the chunk's own points, in the order of the data set."""
-        chunk, order, rho, delta, nearest = densities
-        device, n, dtype = device_of(chunk.columns["X"]), len(delta), rho.dtype.type
+        chunk, rho, delta, nearest = densities
+        device, n, dtype = device_of(rho), len(rho), rho.dtype.type
         types = {"density": dtype, "delta": dtype, "nearest_higher": np.int64}
         results = {name: device.empty(n, kind) for name, kind in types.items()}
         ids = device.empty(0, np.int64) if chunk.ids is None else chunk.ids
-        device.run(formulas.emit, n, order, ids, rho, delta, nearest, dtype(self.dm), tuple(results.values()))
+        device.run(formulas.emit, n, ids, rho, delta, nearest, dtype(self.dm), tuple(results.values()))
         # all are written, and then the halo's left out: measured to take half of the time of leaving them out there
         return _own(chunk, chunk.ids), {name: _own(chunk, values) for name, values in results.items()}
 
@@ -78,8 +78,8 @@ class CluePlan(ClueParameters):
         chains, labels = self._chains(device, densities), device.empty(n, np.int64)
         seeds = self._label(device, chains, device.empty(0, np.int32), labels)
         n_clusters = int(device.to_host(seeds[n - 1 : n])[0]) if n else 0
-        found = {"labels": labels, "is_seed": chains.is_seed, "n_clusters": n_clusters}
-        return found | self.before_merge(densities)[1]
+        measured = dict(zip(self.results_before_merge, densities[1:], strict=True))
+        return {"labels": labels, "is_seed": chains.is_seed, "n_clusters": n_clusters} | measured
 
     def local(self, densities: Densities, before: None = None) -> tuple[ChainEnds, Fragments]:
         """Find seeds and outliers, the end of every point's chain, and the links that leave the chunk."""
@@ -96,25 +96,25 @@ class CluePlan(ClueParameters):
 
     def _chains(self, device: Host | Cuda, densities: Densities) -> Chains:
         """Say what each point is, and follow its chain to the last point."""
-        chunk, order, rho, delta, nearest = densities
-        n, dtype, new = len(delta), rho.dtype.type, allocator(device, chunk)
-        kind, parent = new("kind", n, np.int8), new("parent", n, np.int32)
-        is_seed = device.empty(n, np.bool_)
+        chunk, rho, delta, nearest = densities
+        n, dtype = len(rho), rho.dtype.type
+        parent, is_seed = device.scratch("parent", n, np.int32), device.empty(n, np.bool_)
         rhoc_of = chunk.columns["rhoc"] if self.rhoc is None else device.empty(0, dtype)
         owned = device.empty(0, np.bool_) if chunk.owned is None else chunk.owned
+        is_exit = device.empty(len(owned), np.bool_)
         thresholds = dtype(self.rhoc or 0), rhoc_of, dtype(self.delta_c), dtype(self.delta_o), dtype(self.dm)
-        device.run(formulas.classify, n, order, rho, delta, nearest, *thresholds, owned, kind, parent, is_seed)
+        device.run(formulas.classify, n, rho, delta, nearest, *thresholds, owned, parent, is_seed, is_exit)
         unfinished = device.full(1, 1, np.int32)
         while device.to_host(unfinished)[0]:
             device.run(fill, 1, unfinished, np.int32(0))
             device.run(formulas.find_root, n, parent, HOPS, unfinished)
-        return Chains(densities, kind, parent, is_seed)
+        return Chains(densities, parent, is_seed, is_exit)
 
     def _ends(self, device: Host | Cuda, chains: Chains, exits: Any) -> ChainEnds:
         """Return where chains of own points end."""
         chunk, n = chains.densities.chunk, len(chains.root)
         is_seed, end_of = chains.is_seed, device.empty(n, np.int32)
-        number_of_exit = device.empty(n if len(exits) else 0, np.int32)
+        number_of_exit = device.full(n if len(exits) else 0, -1, np.int32)
         number_of_exit[exits] = np.count_nonzero(is_seed) + device.count_up(len(exits))
         self._label(device, chains, number_of_exit, end_of)
         ids = OwnIds.of(_own(chunk, chunk.ids))
@@ -125,8 +125,7 @@ class CluePlan(ClueParameters):
         n = len(chains.root)
         seeds = device.scratch("seeds", n, np.int32)
         device.running_sum(chains.is_seed, seeds)
-        given = chains.densities.order, chains.kind, chains.root, seeds, number_of_exit, labels
-        device.run(formulas.end_of_chain, n, *given)
+        device.run(formulas.end_of_chain, n, chains.root, chains.is_seed, seeds, number_of_exit, labels)
         return seeds
 
     def _links(self, device: Host | Cuda, chains: Chains) -> tuple[Any, Fragments]:
@@ -135,23 +134,19 @@ class CluePlan(ClueParameters):
         Members of a set are the points near faces whose chain ends in its seed or exit; an exit's also the point that
         it follows, which is another block's.
         """
-        (chunk, order, *_, nearest), kind, root, is_seed = chains
+        (chunk, *_, nearest), root, is_seed, is_exit = chains
         X, owned, n = chunk.columns["X"], chunk.owned, len(nearest)
         is_border = device.empty(n, np.bool_)
         low, high = (tuple(ends) for ends in zip(*chunk.region, strict=True))
         reach = self.dm * WIDER + float(8 * np.finfo(X.dtype).eps * _largest(low, high))
         device.run(formulas.mark_border, n, X, owned, low, high, self.period, reach, is_border)
 
-        seeds, exits = np.flatnonzero(is_seed), np.flatnonzero(kind == formulas.EXIT)
-        border = np.flatnonzero(is_border[order[:n]])
-        border = border[(kind[root[border]] == formulas.SEED) | (kind[root[border]] == formulas.EXIT)]
+        seeds, exits = np.flatnonzero(is_seed), np.flatnonzero(is_exit)
+        border = np.flatnonzero(is_border)
+        border = border[(is_seed | is_exit)[root[border]]]
         ends = root[border]
-        set_of = np.where(
-            kind[ends] == formulas.SEED,
-            np.searchsorted(seeds, order[ends]),
-            len(seeds) + np.searchsorted(exits, ends),
-        )
-        members = order[np.concatenate([border, nearest[exits]])]
+        set_of = np.where(is_seed[ends], np.searchsorted(seeds, ends), len(seeds) + np.searchsorted(exits, ends))
+        members = np.concatenate([border, nearest[exits]])
         member_of = np.concatenate([set_of, len(seeds) + device.count_up(len(exits))])
         places = X[members, : len(low)]
 

@@ -39,7 +39,7 @@ def sort(X, tile, period=None, group=None):
     group = np.empty(0, np.int32) if group is None else group
     first, last = group_range(HOST, group)
     grid = make_grid(low, high, tile, period, NO_GROUPS, first)
-    return sort_into_cells(HOST, X, group, last - first + 1, grid, np.empty(len(X) + PAD, np.int32))
+    return sort_into_cells(HOST, X, group, last - first + 1, grid)
 
 
 def cell_numbers(X, tile, period=None, group=None):

@@ -22,7 +22,7 @@ from daskclust.clue.kernels.density import ExponentialKernel, GaussianKernel
 from daskclust.core.device.arrays import Cuda, device_of
 from daskclust.core.device.unionfind import flatten, start, unite_edges
 from daskclust.core.space.extent import survey
-from daskclust.core.space.grid import PAD, make_grid
+from daskclust.core.space.grid import make_grid
 from daskclust.core.space.sorting import sort_into_cells
 
 pytestmark = pytest.mark.gpu
@@ -265,8 +265,7 @@ def test_sorting_into_cells_keeps_the_order(cupy, monkeypatch, extent):
     def sort(X):
         device = device_of(X)
         grid = make_grid(np.zeros(2), np.full(2, extent), 1.0, (0.0, 0.0), device.empty(0, np.int64))
-        order = device.empty(len(X) + PAD, np.int32)
-        return sort_into_cells(device, X, device.empty(0, np.int32), 1, grid, order)
+        return sort_into_cells(device, X, device.empty(0, np.int32), 1, grid)
 
     wanted, points = sort(X), cupy.asarray(X)
     with monkeypatch.context() as patch:

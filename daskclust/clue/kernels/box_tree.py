@@ -69,7 +69,7 @@ def make_tree(
     """
     rho, order, group = columns
     points = _along_curve(device, cells, n, group, extent)
-    d, leaves = cells.positions.shape[0], 1
+    d, leaves = len(cells.grid.period), 1
     while leaves * LEAF < n:
         leaves *= 2
     tree = BoxTree(
@@ -234,7 +234,7 @@ def smallest_higher(slot, rho, order, tree, members):
 def search_leaf(slot, own, leaf, tree, members, state):
     """Keep the nearest of a leaf's higher points, of two that are equally near the one with the smaller index."""
     rho, order = tree.rho[slot], tree.order[slot]
-    nearest2, index, at = state
+    nearest2, index = state
     for j in range(leaf * LEAF, min((leaf + 1) * LEAF, len(tree.points))):
         together = len(tree.group) == 0 or tree.group[j] == tree.group[slot]
         if together and is_higher(rho, order, tree.rho[j], tree.order[j]):
@@ -242,8 +242,8 @@ def search_leaf(slot, own, leaf, tree, members, state):
             if d2 <= nearest2:
                 higher = smallest_higher(j, rho, order, tree, members)
                 if d2 < nearest2 or higher < index:
-                    nearest2, index, at = d2, higher, np.int64(j)
-    return nearest2, index, at
+                    nearest2, index = d2, higher
+    return nearest2, index
 
 
 @body
@@ -282,28 +282,21 @@ def search_below(slot, own, root, tree, members, state):
 
 
 @kernel
-def search_tree(slot, tree, members, is_far, beyond2, tie, delta, nearest, higher):
+def search_tree(slot, tree, members, is_far, beyond2, delta, nearest):
     """Complete what the search close by has left open: points without a higher one there, or with several at one place.
 
-    `is_far` says that the tree is searched farther than was searched before. `tie` is below 0 at places of several
-    points. `nearest` is the place of the nearest higher among the sorted ones, `higher` its index.
+    `is_far` says that the tree is searched farther than was searched before.
     """
     s = tree.points[slot]
-    found = nearest[s]
-    if found >= 0 and tie[found] >= 0:
-        higher[s] = tie[found]
-    elif found < 0 and not is_far:
-        higher[s] = -1
-    else:
+    if nearest[s] < 0 and (is_far or delta[s] < np.inf):
         own = tree.positions[:, slot]
         leaves = len(tree.most) >> 1
         node = (np.int64(slot) >> LEAF_BITS) + leaves
-        state = (like(own[0], beyond2), np.int64(-1), np.int64(-1))
+        state = (like(own[0], beyond2), np.int64(-1))
         state = search_leaf(slot, own, node - leaves, tree, members, state)
         while node > 1:
             state = search_below(slot, own, node ^ 1, tree, members, state)
             node >>= 1
-        nearest2, index, at = state
-        delta[s] = square_root(nearest2) if at >= 0 else like(delta[s], np.inf)
-        nearest[s] = tree.points[at] if at >= 0 else -1
-        higher[s] = index
+        nearest2, index = state
+        delta[s] = square_root(nearest2) if index >= 0 else like(delta[s], np.inf)
+        nearest[s] = index

@@ -13,8 +13,6 @@ from daskclust.core.device.kernels import body, kernel, lane_kernel
 from daskclust.core.device.operations import highest, like, load, places, select, square_root, store, times
 from daskclust.core.space.grid import fold_neighbours, open_distance2, within_period
 
-FOLLOWER, SEED, OUTLIER, EXIT = 0, 1, 2, 3  # what a point is; an exit follows a point that another chunk owns
-
 
 @body
 def distance2(own, positions, j, period):
@@ -117,14 +115,13 @@ def closer_of(state, own, positions, j, tie, is_candidate, period):
     The loop over candidates waits for what one hands to the next: here a minimum, and for ties two selects whose masks
     do not wait for each other. So a point that is no candidate is put at infinity first.
     """
-    nearest2, nearest_tie, nearest_place = state
+    nearest2, nearest_tie = state
     d2 = distance2(own, positions, j, period)
     d2 = select(is_candidate, d2, like(d2, np.inf))
-    closer, same, before = d2 < nearest2, d2 == nearest2, tie < nearest_tie
+    first = select(tie < nearest_tie, tie, nearest_tie)
     return (
-        select(closer, d2, nearest2),
-        select(closer, tie, select(same, select(before, tie, nearest_tie), nearest_tie)),
-        select(closer | (same & before), j, nearest_place),
+        select(d2 < nearest2, d2, nearest2),
+        select(d2 < nearest2, tie, select(d2 == nearest2, first, nearest_tie)),
     )
 
 
@@ -142,45 +139,49 @@ def walk(i, m, cells, reach, state, context):
 
 @lane_kernel
 def nearest_higher(i, m, row, cells, reach, beyond2, rho, order, tie, delta, nearest):
-    """Place of the closest denser point within the reach among the sorted points and its distance; -1 and inf for none.
+    """Index of the closest denser point within the reach and its distance; -1 and inf for none.
 
-    `rho` and `order` are density and index of the sorted points; `tie` is as `take_nearer_place` says.
+    `rho` and `order` are density and index of the sorted points; `tie` is as `take_nearer_place` says, and then -1 at a
+    distance stands for one of several points.
     """
     own_rho = load(rho, i, m)
     own_order = load(order, i, m)
-    nowhere = like(own_order, -1)
     context = (cells.grid.period, rho, order, tie, own_rho, own_order)
-    state = (like(own_rho, beyond2), nowhere, nowhere)
-    nearest2, _, place = walk(i, m, cells, reach, state, context)
-    store(delta, i, m, select(place < 0, like(own_rho, np.inf), square_root(nearest2)))
-    store(nearest, i, m, place)
+    state = (like(own_rho, beyond2), like(own_order, -1))
+    nearest2, index = walk(i, m, cells, reach, state, context)
+    store(delta, i, m, select(nearest2 < beyond2, square_root(nearest2), like(own_rho, np.inf)))
+    store(nearest, i, m, index)
+
+
+@kernel
+def put_back(i, order, rho, delta, nearest, results):
+    """Write density, distance and index of the nearest higher of sorted point i in the order of the input."""
+    density, separation, nearest_higher = results
+    at = np.uint32(order[i])  # unsigned: no look whether it counts from the end
+    density[at] = rho[i]
+    separation[at] = delta[i]
+    nearest_higher[at] = nearest[i]
 
 
 # ---------------------------------------------------------------------------------- seeds, outliers, trees, section 2.2
 @kernel
-def classify(i, order, rho, delta, nearest, rhoc, rhoc_of, delta_c, delta_o, dm, owned, kind, parent, is_seed):
-    """Decide what sorted point i is; `parent` is the point it follows, itself at the root of a tree.
+def classify(i, rho, delta, nearest, rhoc, rhoc_of, delta_c, delta_o, dm, owned, parent, is_seed, is_exit):
+    """Decide what point i is; `parent` is the point it follows, itself at the root of a tree.
 
-    `rhoc_of` holds one threshold per input point, or is empty and `rhoc` serves; `owned` says which input points are
-    this chunk's, empty for all. A nearest higher beyond `dm` does not count.
+    `rhoc_of` holds one threshold per point, or is empty and `rhoc` serves; `owned` says which points are this chunk's,
+    empty for all, and `is_exit` which of them follow one that is not. A nearest higher beyond `dm` does not count.
     """
-    at = np.uint32(order[i])  # unsigned: no look whether it counts from the end
+    at = np.uint32(i)  # unsigned: no look whether it counts from the end
     threshold = rhoc_of[at] if len(rhoc_of) > 0 else rhoc
-    lone = nearest[i] < 0 or delta[i] > dm
-    what = FOLLOWER
-    if rho[i] >= threshold:
-        if lone or delta[i] > delta_c:
-            what = SEED
-    elif lone or delta[i] > delta_o:
-        what = OUTLIER
-    if len(owned) > 0:
-        if not owned[at]:
-            what = OUTLIER  # a halo point's chain is another chunk's
-        elif what == FOLLOWER and not owned[order[np.uint32(nearest[i])]]:
-            what = EXIT
-    kind[i] = what
-    parent[i] = nearest[i] if what == FOLLOWER else i
-    is_seed[at] = what == SEED
+    lone = nearest[at] < 0 or delta[at] > dm
+    dense = rho[at] >= threshold
+    follows = not (lone or delta[at] > (delta_c if dense else delta_o))
+    is_seed[at] = dense and not follows
+    if len(owned) > 0:  # a halo point's chain is another chunk's
+        is_seed[at] = is_seed[at] and owned[at]
+        is_exit[at] = follows and owned[at] and not owned[np.uint32(nearest[at])]
+        follows = follows and owned[at] and not is_exit[at]
+    parent[at] = nearest[at] if follows else i
 
 
 @kernel
@@ -213,32 +214,25 @@ def mark_border(i, X, owned, low, high, period, reach, is_border):
 
 
 @kernel
-def end_of_chain(i, order, kind, root, seeds_up_to, number_of_exit, labels):
-    """Write the number of the seed at the root of sorted point i's tree, or of the exit; -1 below an outlier.
+def end_of_chain(i, root, is_seed, seeds_up_to, number_of_exit, labels):
+    """Write the number of the seed at the root of point i's tree, or of the exit; -1 below an outlier.
 
-    Seeds are numbered in input order.
+    Seeds are numbered in input order. `number_of_exit` is -1 for others, or empty where there is none.
     """
     r = np.uint32(root[i])
-    label = np.int64(-1)
-    if kind[r] == SEED:
-        label = np.int64(seeds_up_to[np.uint32(order[r])] - 1)
-    elif kind[r] == EXIT:
-        label = np.int64(number_of_exit[r])
-    labels[np.uint32(order[i])] = label
+    number, other = seeds_up_to[r] - 1, number_of_exit[r] if len(number_of_exit) > 0 else -1
+    labels[i] = number if is_seed[r] else other
 
 
 @kernel
-def emit(i, order, ids, rho, delta, nearest, dm, results):
-    """Write what was measured of sorted point i in input order; `ids` are global, or empty."""
+def emit(i, ids, rho, delta, nearest, dm, results):
+    """Write what was measured of point i, with no nearest higher beyond `dm`; `ids` are global, or empty."""
     density, separation, nearest_higher = results
-    at = np.uint32(order[i])
-    density[at] = rho[i]
-    higher = np.int64(-1)
-    apart = like(delta[i], np.inf)
-    if nearest[i] >= 0 and delta[i] <= dm:
-        apart = delta[i]
-        higher = np.int64(order[np.uint32(nearest[i])])
-        if len(ids) > 0:
-            higher = ids[higher]
-    separation[at] = apart
-    nearest_higher[at] = higher
+    at = np.uint32(i)
+    near = delta[at] <= dm
+    higher = np.int64(nearest[at])
+    if len(ids) > 0 and higher >= 0:
+        higher = ids[higher]
+    density[at] = rho[at]
+    separation[at] = delta[at] if near else like(delta[at], np.inf)
+    nearest_higher[at] = higher if near else np.int64(-1)

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from daskclust.clue.kernels.formulas import classify, emit, nearest_higher
+from daskclust.clue.kernels.formulas import classify, nearest_higher, put_back
 from daskclust.core.device.kernels import body, kernel, lane_kernel
-from daskclust.core.device.operations import atomic_add, atomic_load, atomic_max, atomic_min, like
+from daskclust.core.device.operations import atomic_add, atomic_load, atomic_max, atomic_min
 from daskclust.core.space.grid import PAD, cell_of
 from daskclust.core.space.sorting import put_end, put_in_table
 
@@ -94,7 +94,7 @@ def take_slot(i, cell, rank, first, slots):
 
 
 @kernel
-def place(slot, slots, cell, X, weight, cells, sorted_weight):
+def place(slot, slots, cell, X, weight, cells):
     """Put a point where it belongs among those of its cell, behind the earlier ones; the first fills the padding."""
     i = slots[slot]
     begin, end = cells.first[cell[i]], cells.first[cell[i] + 1]
@@ -102,18 +102,17 @@ def place(slot, slots, cell, X, weight, cells, sorted_weight):
     for other in range(begin, end):
         if slots[other] < i:
             at += 1
-    put_in_table(at, i, cell[i], X, cells)
-    sorted_weight[at] = weight[i] if len(weight) > 0 else like(sorted_weight[at], 1)
+    put_in_table(at, i, cell[i], X, weight, cells)
     if slot == 0:
         for k in range(PAD):
             put_end(k, len(X), cells)
 
 
 @lane_kernel
-def find_higher(i, m, row, search, found, thresholds, what, results):
-    """Find the nearest higher of sorted point i, say what the point is, and write what was measured of it."""
+def find_higher(i, m, row, search, found, results, thresholds, what):
+    """Find the nearest higher of sorted point i, write what was measured of it, and say what the point is."""
     cells, reach, beyond2, rho, order, tie = search
     delta, nearest = found
     nearest_higher(i, m, row, cells, reach, beyond2, rho, order, tie, delta, nearest)
-    classify(i, order, rho, delta, nearest, *thresholds, *what)
-    emit(i, order, nearest[:0], rho, delta, nearest, thresholds[-1], results)
+    put_back(i, order, rho, delta, nearest, results)
+    classify(order[i], *results, *thresholds, *what)

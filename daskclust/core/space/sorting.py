@@ -15,7 +15,7 @@ import numpy as np
 from daskclust.core.data.checks import MOST_CELLS, check_cells
 from daskclust.core.device.arrays import HOST, Cuda, Host, fill
 from daskclust.core.device.kernels import body, kernel
-from daskclust.core.device.operations import atomic_add
+from daskclust.core.device.operations import atomic_add, like
 from daskclust.core.device.threads import thread_count
 from daskclust.core.space.grid import PAD, Cells, Grid, cell_of, within_period
 
@@ -24,10 +24,11 @@ _MOST_IN_TABLE = 2**31 - 1  # cells whose numbers int32 holds
 _BUCKET = 8192  # points in a bucket, on average: coordinates and counters fit the second-level cache
 
 
-def sort_into_cells(device: Host | Cuda, X: Any, group: Any, groups: int, grid: Grid, order: Any) -> Cells:
+def sort_into_cells(device: Host | Cuda, X: Any, group: Any, groups: int, grid: Grid, weight: Any = None) -> Cells:
     """Return the points ``X`` (n, d), each in the group ``group[i]`` of `groups` or all in one, sorted by cell.
 
-    `order` (n + PAD,) is the caller's; the other arrays of the result serve again at the next call.
+    Given `weight` (n,), or an empty array where all are 1, weights are a row behind those of the coordinates. The
+    arrays of the result serve again at the next call.
     """
     n, d = X.shape
     if groups * math.prod(grid.shape) >= MOST_CELLS:
@@ -37,18 +38,19 @@ def sort_into_cells(device: Host | Cuda, X: Any, group: Any, groups: int, grid: 
     dense = number <= min(max(8 * n + _TINY_TABLE, min(64 * n, _SMALL_TABLE)), _MOST_IN_TABLE)
     cells = Cells(
         grid,
-        device.scratch("positions", (d, n + PAD), X.dtype),
-        order,
+        device.scratch("positions", (d if weight is None else d + 1, n + PAD), X.dtype),
+        device.scratch("order", n + PAD, np.int32),
         device.scratch("row", n + PAD, np.int32 if number // grid.shape[0] < 2**31 else np.int64),
         device.scratch("first", number + 1 if dense else 0, np.int32),
         device.scratch("keys", 0 if dense else n + PAD, np.int64),
     )
+    weight = device.empty(0, X.dtype) if weight is None else weight
     if not dense:
-        _sort_by_key(device, X, group, cells)
+        _sort_by_key(device, X, weight, group, cells)
     elif isinstance(device, Cuda):
-        _sort_on_device(device, X, group, cells)
+        _sort_on_device(device, X, weight, group, cells)
     else:
-        _sort_by_buckets(X, group, groups, cells)
+        _sort_by_buckets(X, weight, group, groups, cells)
     device.run(_end, PAD, n, cells)
     return cells
 
@@ -79,11 +81,14 @@ def _end(i, n, cells):
 
 
 @body
-def _put(place, i, X, cells):
-    """Write point i of the input to `place` among the sorted points."""
+def _put(place, i, X, weight, cells):
+    """Write point i of the input, and its weight where there is a row for it, to `place` among the sorted points."""
+    axes = len(cells.grid.period)
     cells.order[place] = i
-    for k in range(len(cells.grid.period)):
+    for k in range(axes):
         cells.positions[k, place] = within_period(X[i, k], cells.grid.period[k])
+    if cells.positions.shape[0] > axes:
+        cells.positions[axes, place] = weight[i] if len(weight) > 0 else like(X[i, 0], 1)
 
 
 @kernel
@@ -99,20 +104,25 @@ def _as_it_is(cell, slabs):
 
 
 def _number_cells(device: Host | Cuda, X: Any, group: Any, grid: Grid, cell: Any) -> None:
-    has_slabs = any(len(axis.slabs) for axis in grid.axes)
-    device.run(_cell_numbers if has_slabs else _cell_numbers.bind(numbered=_as_it_is), len(X), X, group, grid, cell)
+    kernel = _cell_numbers if _has_slabs(grid) else _cell_numbers.bind(numbered=_as_it_is)
+    device.run(kernel, len(X), X, group, grid, cell)
+
+
+def _has_slabs(grid: Grid) -> bool:
+    return any(len(axis.slabs) for axis in grid.axes)
 
 
 # ------------------------------------------------------------------------------------------------------ CPU: two levels
-def _sort_by_buckets(X: Any, group: Any, groups: int, cells: Cells) -> None:
+def _sort_by_buckets(X: Any, weight: Any, group: Any, groups: int, cells: Cells) -> None:
     n, number = len(X), len(cells.first) - 1
     cell = HOST.scratch("cell", n, np.int32)
-    _number_cells(HOST, X, group, cells.grid, cell)
     cells.first[0] = 0
     begin = _ends_of_groups(group, groups, cells.grid.first_group)
     if begin is not None:  # layer after layer: each is a bucket as it stands
-        _sort_bucket.run(groups, X, cell[:0], cell, begin, number // groups, cells, grain=1)
+        sort = _sort_bucket if _has_slabs(cells.grid) else _sort_bucket.bind(numbered=_as_it_is)
+        sort.run(groups, X, weight, group, cell[:0], cell, begin, number // groups, cells, grain=1)
         return
+    _number_cells(HOST, X, group, cells.grid, cell)
     shift = max(0, int(np.ceil(np.log2(max(1, number * _BUCKET / max(n, 1))))))
     buckets = (number - 1 >> shift) + 1
     pieces = 8 * thread_count() if n > 8 * _BUCKET and thread_count() > 1 else 1
@@ -123,7 +133,7 @@ def _sort_by_buckets(X: Any, group: Any, groups: int, cells: Cells) -> None:
     starts = begin[:-1].reshape(buckets, pieces).T.copy()
     order, its_cell = HOST.scratch("order in buckets", n, np.int32), HOST.scratch("cell in buckets", n, np.int32)
     _to_buckets.run(pieces, cell, shift, starts, order, its_cell, grain=1)
-    _sort_bucket.run(buckets, X, order, its_cell, begin[::pieces].copy(), 1 << shift, cells, grain=1)
+    _sort_bucket.run(buckets, X, weight, group, order, its_cell, begin[::pieces].copy(), 1 << shift, cells, grain=1)
 
 
 def _ends_of_groups(group: Any, groups: int, first_group: int) -> Any:
@@ -170,14 +180,19 @@ def _to_buckets(piece, cell, shift, starts, order, its_cell):
 
 
 @kernel
-def _sort_bucket(bucket, X, order, its_cell, begin, width, cells):
+def _sort_bucket(bucket, X, weight, group, order, its_cell, begin, width, cells):
     """Sort one bucket of `width` cells; its points are ``order[begin[bucket]:begin[bucket + 1]]``, or just those rows.
+
+    Of these the cells are not known before.
 
     ``first[c + 1]`` counts cell c, then is where it goes on, and last where it ends.
     """
     first, one = cells.first, np.uint64(1)  # unsigned: no look whether it counts from the end
     low, high = np.uint64(bucket * width), np.uint64(min((bucket + 1) * width, len(first) - 1))
     start, stop = np.uint64(begin[bucket]), np.uint64(begin[bucket + 1])
+    if len(order) == 0:
+        for p in range(start, stop):
+            its_cell[p] = cell_of(p, X, group, cells.grid)
     for c in range(low, high):
         first[c + one] = 0
     for p in range(start, stop):
@@ -191,7 +206,7 @@ def _sort_bucket(bucket, X, order, its_cell, begin, width, cells):
         c = np.uint64(its_cell[p]) + one
         place = np.uint64(first[c])
         first[c] = place + one
-        _put(place, np.uint64(order[p]) if len(order) > 0 else p, X, cells)
+        _put(place, np.uint64(order[p]) if len(order) > 0 else p, X, weight, cells)
     columns = np.uint64(cells.grid.axes[0].cells)
     row = low // columns
     while start < stop:
@@ -202,14 +217,14 @@ def _sort_bucket(bucket, X, order, its_cell, begin, width, cells):
 
 
 # ----------------------------------------------------------------------------------------------------------- CUDA: sort
-def _sort_on_device(device: Cuda, X: Any, group: Any, cells: Cells) -> None:
+def _sort_on_device(device: Cuda, X: Any, weight: Any, group: Any, cells: Cells) -> None:
     n, number = len(X), len(cells.first) - 1
     packed = device.scratch("packed", n, np.int64)
     device.run(fill, number + 1, cells.first, np.int32(0))
     device.run(_count_cell, n, X, group, cells.grid, packed, cells.first)
     device.running_sum(cells.first, cells.first)
     device.sort(packed, 32, 63)
-    device.run(_place_in_table, n, packed, X, cells)
+    device.run(_place_in_table, n, packed, X, weight, cells)
 
 
 @kernel
@@ -221,28 +236,28 @@ def _count_cell(i, X, group, grid, packed, first):
 
 
 @body
-def put_in_table(place, i, cell, X, cells):
+def put_in_table(place, i, cell, X, weight, cells):
     """Write point i of the input, which is in `cell`, to `place` among the sorted points."""
-    _put(place, i, X, cells)
+    _put(place, i, X, weight, cells)
     cells.row[place] = np.uint32(cell) // np.uint32(cells.grid.axes[0].cells)  # CUDA divides 32 bits faster
 
 
 @kernel
-def _place_in_table(place, packed, X, cells):
-    put_in_table(place, packed[place] & 0xFFFFFFFF, packed[place] >> 32, X, cells)
+def _place_in_table(place, packed, X, weight, cells):
+    put_in_table(place, packed[place] & 0xFFFFFFFF, packed[place] >> 32, X, weight, cells)
 
 
 # --------------------------------------------------------------------------------------------- few points in many cells
-def _sort_by_key(device: Host | Cuda, X: Any, group: Any, cells: Cells) -> None:
+def _sort_by_key(device: Host | Cuda, X: Any, weight: Any, group: Any, cells: Cells) -> None:
     n = len(X)
     keys = device.scratch("unsorted keys", n, np.int64)
     _number_cells(device, X, group, cells.grid, keys)
-    device.run(_place_by_order, n, device.order_of(keys), keys, X, cells)
+    device.run(_place_by_order, n, device.order_of(keys), keys, X, weight, cells)
 
 
 @kernel
-def _place_by_order(place, order, keys, X, cells):
+def _place_by_order(place, order, keys, X, weight, cells):
     i = order[place]
-    _put(place, i, X, cells)
+    _put(place, i, X, weight, cells)
     cells.keys[place] = keys[i]
     cells.row[place] = keys[i] // cells.grid.axes[0].cells

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from daskclust.core.device.kernels import body, kernel
-from daskclust.core.device.operations import atomic_add, atomic_min, copy_four, lowest_bit
+from daskclust.core.device.operations import atomic_add, atomic_min, copy_four, lowest_bit, select
 from daskclust.core.device.unionfind import root_of, unite
 from daskclust.events.kernels.pixels import CLOSED, FREE, OWN, ROW, beside, pixel, place_beside, table_of
 
@@ -84,8 +84,8 @@ def join_recent(piece, begin, hits, dt_max, matrix, cells, last, rows, masks, pa
     """Join hits begin[piece] to begin[piece + 1] with those of them before, local rule.
 
     Hits are taken in blocks. First the last hits of all touching pixels are copied, without a branch: what is older
-    than `recent`, dt_max before the block, is masked out four at a time. Then the few others are looked at.
-    roots[piece] becomes the number of clusters.
+    than `recent`, dt_max before the block, is masked out four at a time. Then the few others are looked at: the
+    first of them takes no branch either. roots[piece] becomes the number of clusters.
     """
     first, toa = piece * cells, hits.toa
     for q in range(first, first + cells):
@@ -108,16 +108,21 @@ def join_recent(piece, begin, hits, dt_max, matrix, cells, last, rows, masks, pa
             mask_at += np.uint64(1)
         at, mask_at = np.uint64(piece * ROWS), np.uint64(piece * MASKS)
         for i in range(start, end):
-            mask, root = masks[mask_at], np.uint32(i)
-            parent[root] = i
+            mask, own = masks[mask_at], np.uint32(i)
+            j = select(mask != 0, np.uint32(rows[at + np.uint64(lowest_bit(mask | 1 << ROW))]), own)
+            parent[own] = own
+            above = select(toa[i] - toa[j] <= dt_max, np.uint32(parent[j]), own)
+            joined += np.int64(above != own)
+            mask &= mask - np.int32(1)
             while mask:
                 j = np.uint32(rows[at + np.uint64(lowest_bit(mask))])
                 mask &= mask - np.int32(1)
-                if toa[i] - toa[j] <= dt_max and np.uint32(parent[j]) != root:
-                    j = root_of(parent, j)
+                if toa[i] - toa[j] <= dt_max and np.uint32(parent[j]) != above:
+                    j, root = root_of(parent, j), root_of(parent, above)
                     joined += np.int64(j != root)
-                    parent[max(j, root)] = min(j, root)
-                    root = min(j, root)
+                    above = min(j, root)
+                    parent[max(j, root)] = above
+            parent[own] = above
             at += np.uint64(ROW)
             mask_at += np.uint64(1)
         start = end

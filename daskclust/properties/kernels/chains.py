@@ -66,9 +66,9 @@ def chain_piece(piece, pieces, labels, blocks, head, following):
     for block in range(pieces.end_block[piece] - 1, pieces.first_block[piece] - 1, -1):
         if blocks.lowest[block] < end and blocks.highest[block] >= begin:
             for i in range(min((block + 1) * blocks.width, len(labels)) - 1, block * blocks.width - 1, -1):
-                c = labels[i] - begin
-                if c >= 0 and c < width:
-                    following[i] = head[c]
+                c = np.uint64(labels[np.uint64(i)] - begin)  # unsigned: no place counts from the end, nor is c below 0
+                if c < np.uint64(width):
+                    following[np.uint64(i)] = head[c]
                     head[c] = i
 
 
@@ -95,15 +95,15 @@ def tabulate_piece(i, start, pieces, labels, blocks, head, room, following, hits
     xx, yy, xy = room
     begin, end = pieces.first[start + i], pieces.first[start + i + 1]
     chain_piece(start + i, pieces, labels, blocks, head, following)
-    for c in range(end - begin):
+    for c in range(np.uint64(end - begin)):
         xx[c], yy[c], xy[c] = 0.0, 0.0, 0.0
         if head[c] >= 0:
             t = add_up(head[c], following, hits, 0, by, bad)
-            write_row(begin + c, t, by, columns)
+            write_row(np.uint64(begin) + c, t, by, columns)
             if t.size > 1:
                 xx[c], yy[c], xy[c] = spread(t)
         else:
-            write_empty(begin + c, columns)
+            write_empty(np.uint64(begin) + c, columns)
             xx[c], yy[c], xy[c] = np.nan, np.nan, np.nan
     axes_in_place(xx, yy, xy, end - begin)
     copy_to(xx, columns.length, begin, end - begin)

@@ -42,6 +42,7 @@ def add_up(i, following, hits, start, by, bad):
 
     Pixels are counted from that of hit `i`, so that clusters of one, the most frequent, have no sums to form.
     """
+    i = np.uint32(i)  # unsigned: no place counts from the end
     x, y = np.int64(hits.x[i]), np.int64(hits.y[i])
     has_energy = len(hits.energy) > 0
     first, seed = i, i
@@ -54,8 +55,9 @@ def add_up(i, following, hits, start, by, bad):
     sx, sy, sxx, syy, sxy = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     left, right, low, high = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     wx, wy = 0.0, 0.0
-    j = following[i]
-    while j >= 0:
+    after = following[i]
+    while after >= 0:
+        j = np.uint32(after)
         dx, dy = np.int64(hits.x[j]) - x, np.int64(hits.y[j]) - y
         w = np.float64(hits.tot[j])
         tot += w
@@ -84,7 +86,7 @@ def add_up(i, following, hits, start, by, bad):
         toa_last = max(toa_last, t)
         first = select(t < toa, j, first)
         toa = min(toa, t)
-        j = following[j]
+        after = following[j]
     # A number that is not finite makes its sum so: checked once a cluster, not once a hit.
     if not (least_tot >= 0 and least_energy >= 0 and tot <= FINITE and energy <= FINITE and abs(toa_sum) <= FINITE):
         bad[0] = 1

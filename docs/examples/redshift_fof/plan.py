@@ -77,15 +77,14 @@ class RedshiftPlan(Plan):
             return np.empty(0, np.int32)
         check_extent(low, high, reach)
         grid = make_grid(low, high, reach, period, device.empty(0, np.int64))
-        order, no_group = device.empty(n + PAD, np.int32), device.empty(0, np.int32)
-        cells = sort_into_cells(device, X, no_group, 1, grid, order)
+        cells = sort_into_cells(device, X, device.empty(0, np.int32), 1, grid)
         parent, first = device.empty(n + PAD, np.int32), device.empty(n, np.int32)
         device.run(start, n + PAD, parent)
         limits = X.dtype.type(self.across) ** 2, X.dtype.type(self.along)
         links = link.bind(visit=link_friends)
         device.run(links, n, cells.row, cells, reach, *limits, parent)
         device.run(flatten, n, parent)
-        device.run(first_in_set, n, order, parent, first)
+        device.run(first_in_set, n, cells.order, parent, first)
         return device.to_host(first)
 
     def _is_shared(self, chunk: Chunk, X: Any, is_own: Any) -> Any:
