@@ -30,9 +30,7 @@ def read_forest(
         own = points.nesting.event(own)
     array = to_host(points.X)
     check_count(len(array))
-    bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
-    if bad.size:
-        raise_not_finite(array[bad[0]], int(bad[0]))
+    _check_reach(array, alpha)
     if own is None:
         return points, _tree(array, min_samples, period, alpha)
     return points, _forest(array, to_host(points.aligned("event", own, groups)), min_samples, period, alpha)
@@ -60,11 +58,20 @@ def _tree(X: npt.NDArray[Any], min_samples: int, period: tuple[float, ...], alph
     if len(X) < min_samples:
         tree = spanning_tree(X, 1, period, alpha)
         return SpanningTree(tree.edges, np.full(len(X) - 1, np.inf), np.full(len(X), np.inf))
-    tree = spanning_tree(X, min_samples, period, alpha)
-    if not np.isfinite(tree.weight[-1:]).all():
-        low, high = X.min(), X.max()
-        raise ValueError(
-            f"squares of distances between points must be finite, got coordinates from {low:g} to {high:g}; give them "
-            "in a larger unit"
-        )
-    return tree
+    return spanning_tree(X, min_samples, period, alpha)
+
+
+def _check_reach(X: npt.NDArray[Any], alpha: float) -> None:
+    """Refuse coordinates that are not finite, or so large that squares of distances are not."""
+    low, high = (ends.astype(np.float64) for ends in (X.min(axis=0), X.max(axis=0)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        square = (((high - low) / alpha) ** 2).sum()
+    if np.isfinite(square):
+        return
+    bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
+    if bad.size:
+        raise_not_finite(X[bad[0]], int(bad[0]))
+    raise ValueError(
+        f"X reaches from {low.min():g} to {high.max():g}, and squares of such distances are not finite; give it in a "
+        "larger unit"
+    )
