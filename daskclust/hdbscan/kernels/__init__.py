@@ -1,0 +1,1 @@
+"""Kernels of HDBSCAN* and of the minimum spanning tree."""
