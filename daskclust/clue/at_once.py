@@ -55,8 +55,8 @@ def fit_at_once(plan: CluePlan, columns: dict[str, Any]) -> dict[str, Any] | Non
     types = {"density": dtype, "delta": dtype, "nearest_higher": np.int64}
     results = {name: device.empty(n, kind) for name, kind in types.items()}
     results |= {"labels": device.empty(n, np.int64), "is_seed": device.empty(n, np.bool_)}
-    parent, nothing = device.empty(n, np.int32), device.empty(0, np.bool_)
-    search = cells, along(cells, near), just_above(square_below(near, dtype)), rho, cells.order, cells.order
+    parent, nothing, no_numbers = device.empty(n, np.int32), device.empty(0, np.bool_), device.empty(0, np.int32)
+    search = cells, along(cells, near), just_above(square_below(near, dtype)), rho, cells.order, no_numbers
     thresholds = dtype(plan.rhoc or 0), rhoc, dtype(plan.delta_c), dtype(plan.delta_o), dtype(plan.dm)
     written = tuple(results[name] for name in types)
     run(
@@ -66,7 +66,7 @@ def fit_at_once(plan: CluePlan, columns: dict[str, Any]) -> dict[str, Any] | Non
     for _ in range(max(1, math.ceil(math.log(n, _HOPS)))):
         run(formulas.find_root, n, parent, _HOPS, device.empty(1, np.int32))
     device.running_sum(results["is_seed"], seeds)
-    run(formulas.end_of_chain, n, parent, results["is_seed"], seeds, device.empty(0, np.int32), results["labels"])
+    run(formulas.end_of_chain, n, parent, results["is_seed"], seeds, no_numbers, results["labels"])
     n_clusters, treated = map(int, device.to_host(counts[n - 1 :]))
     return results | {"n_clusters": n_clusters} if treated else None
 

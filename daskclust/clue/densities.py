@@ -79,7 +79,9 @@ class ClueParameters(Plan):
                 rho, delta = device.scratch("rho", n + PAD, dtype), device.scratch("delta", n, dtype)
                 nearest = device.scratch("nearest", n, np.int32)
                 self._sum_density(device, n, cells, cells.positions[-1], device.empty(0, dtype), rho)
-                self._find_higher(device, n, cells, field, (rho, cells.order, cells.order), None, delta, nearest)
+                self._find_higher(
+                    device, n, cells, field, (rho, cells.order, device.empty(0, np.int32)), None, delta, nearest
+                )
                 device.run(formulas.put_back, n, cells.order, rho, delta, nearest, results)
             else:
                 self._measure_places(device, columns, field, places, *results)
@@ -149,16 +151,15 @@ class ClueParameters(Plan):
     ) -> None:
         """Write distance and index of the nearest highers of sorted points.
 
-        `of_points` are density, index and, for ties, index again (-1 where several points are at one place).
+        `of_points` are density, index and, where several points may be at a place, what `take_nearer` says of ties.
         """
         rho, order, tie = of_points
         near = self.near(len(cells.grid.shape))
         if len(cells.first) == 0 and self.dm >= 2 * self.dc:
             near = 0.0  # cells are found by bisection, and most of them are empty
         if near > 0:
-            take = formulas.take_nearer if members is None else formulas.take_nearer_place
             beyond2 = just_above(square_below(near, rho.dtype.type))
-            close_by = formulas.nearest_higher.bind(**self.search_step(near, take))
+            close_by = formulas.nearest_higher.bind(**self.search_step(near))
             device.run(close_by, n, cells.row, cells, along(cells, near), beyond2, rho, order, tie, delta, nearest)
         else:
             device.run(fill, n, nearest, np.int32(-1))
@@ -206,9 +207,9 @@ class ClueParameters(Plan):
         """The kernel that sums densities."""
         return formulas.density.bind(**self._metric, **self._density_step())
 
-    def search_step(self, near: float, take: Body = formulas.take_nearer) -> dict[str, Body]:
+    def search_step(self, near: float) -> dict[str, Body]:
         """Return what a search for nearest highers, up to a distance, is bound to."""
-        step = {**self._metric, "visit": take}
+        step = {**self._metric, "visit": formulas.take_nearer}
         if near >= 2 * self.dc:  # measured: with few rows to leave out, looking for them costs more than it saves
             step |= {"walk": search_neighbours, "radius2": formulas.largest_nearest2}
         return step

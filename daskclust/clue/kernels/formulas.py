@@ -95,33 +95,21 @@ def is_higher(rho, order, other_rho, other_order):
 def take_nearer(state, own, positions, j, context):
     """Keep the closest denser point.
 
-    Of points equally far the earlier one in the input counts as closer.
-    """
-    period, rho, order, _, own_rho, own_order = context
-    return closer_of(state, own, positions, j, order[j], is_higher(own_rho, own_order, rho[j], order[j]), period)
-
-
-@body
-def take_nearer_place(state, own, positions, j, context):
-    """As `take_nearer` where several points may be at a place: `tie` is its point, or -1, which wins a tie."""
-    period, rho, order, tie, own_rho, own_order = context
-    return closer_of(state, own, positions, j, tie[j], is_higher(own_rho, own_order, rho[j], order[j]), period)
-
-
-@body
-def closer_of(state, own, positions, j, tie, is_candidate, period):
-    """Return the closer of what was found before and point j, which is no candidate if it is not denser.
+    Of points equally far the earlier one in the input counts as closer. Where `tie` is not empty it says instead which
+    one does: a place of several points, for which it is -1, before others.
 
     The loop over candidates waits for what one hands to the next: here a minimum, and for ties two selects whose masks
     do not wait for each other. So a point that is no candidate is put at infinity first.
     """
+    period, rho, order, tie, own_rho, own_order = context
     nearest2, nearest_tie = state
     d2 = distance2(own, positions, j, period)
-    d2 = select(is_candidate, d2, like(d2, np.inf))
-    first = select(tie < nearest_tie, tie, nearest_tie)
+    d2 = select(is_higher(own_rho, own_order, rho[j], order[j]), d2, like(d2, np.inf))
+    here = tie[j] if len(tie) > 0 else order[j]
+    first = select(here < nearest_tie, here, nearest_tie)
     return (
         select(d2 < nearest2, d2, nearest2),
-        select(d2 < nearest2, tie, select(d2 == nearest2, first, nearest_tie)),
+        select(d2 < nearest2, here, select(d2 == nearest2, first, nearest_tie)),
     )
 
 
@@ -141,8 +129,8 @@ def walk(i, m, cells, reach, state, context):
 def nearest_higher(i, m, row, cells, reach, beyond2, rho, order, tie, delta, nearest):
     """Index of the closest denser point within the reach and its distance; -1 and inf for none.
 
-    `rho` and `order` are density and index of the sorted points; `tie` is as `take_nearer_place` says, and then -1 at a
-    distance stands for one of several points.
+    `rho` and `order` are density and index of the sorted points; `tie` is as `take_nearer` says, so that -1 at a distance
+    stands for one of several points.
     """
     own_rho = load(rho, i, m)
     own_order = load(order, i, m)
