@@ -62,11 +62,11 @@ def column_dtypes(ds: xr.Dataset) -> dict[str, np.dtype[Any]]:
 
 
 def as_text(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return times and objects as text, what is missing as an empty one; numbers as they are."""
+    """Return times and objects as text, what is missing, also as NaN of pandas, as an empty one; numbers as they are."""
     if values.dtype.kind == "M":
         values = np.where(np.isnat(values), "", np.datetime_as_string(values))
     elif values.dtype.kind == "O":
-        values = np.array(["" if value is None else str(value) for value in values], np.str_)
+        values = np.array(["" if value is None or value != value else str(value) for value in values], np.str_)
     return values
 
 
