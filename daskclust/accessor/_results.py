@@ -13,8 +13,9 @@ import xarray as xr
 
 from daskclust.core.data.checks import axis_periods
 from daskclust.core.data.columns import plain
+from daskclust.core.data.datasets import variable_of
 from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT, Points, split_points
-from daskclust.core.data.lazy import lazy_along, variable_of
+from daskclust.core.data.lazy import lazy_along
 from daskclust.core.data.units import words
 from daskclust.core.device.arrays import is_dask
 from daskclust.systems import SYSTEMS

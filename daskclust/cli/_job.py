@@ -383,8 +383,7 @@ def _is_as_read(data: xr.Dataset, name: str, column: Stored) -> bool:
     """Return whether a variable has the values of a column of the file."""
     if name not in data.variables or data[name].dtype != column.dtype:
         return False
-    unit = data[name].attrs.get("units", "1")
-    return unit == (column.units or unit)
+    return column.units in (None, "", data[name].attrs.get("units", "1"))
 
 
 # --------------------------------------------------------------------------------------------------------------- errors

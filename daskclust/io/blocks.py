@@ -62,7 +62,7 @@ def column_dtypes(ds: xr.Dataset) -> dict[str, np.dtype[Any]]:
 
 
 def as_text(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return times and objects as text, what is missing, also as NaN of pandas, as an empty one; numbers as they are."""
+    """Return times and objects as text, what is missing (NaN in pandas) as an empty one; numbers as they are."""
     if values.dtype.kind == "M":
         values = np.where(np.isnat(values), "", np.datetime_as_string(values))
     elif values.dtype.kind == "O":

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from daskclust.core.data.datasets import variable_of
 from daskclust.core.data.fields import CALORIMETER, FIELDS, PARTICLES, TIMEPIX, Field, Variable
-from daskclust.core.data.lazy import variable_of
 from daskclust.core.data.limits import check_columns
 from daskclust.core.data.nested import flatten, is_awkward
 from daskclust.core.data.quote import listed, meant, quoted, repeated, short
@@ -332,14 +332,13 @@ def to_dataset(
     told = {"field": field} if source is None else {"field": field, "source": os.fspath(source)}
     unit = variables["x"][1].get("units") if "x" in variables else None
     box = {BOX: unit} if "boxsize" in (attrs or {}) and unit is not None else {}
-    made = {name: _variable(known.dim, *entry) for name, entry in variables.items()}
+    made = {
+        name: on_demand(known.dim, values.rows, values.shape[0], values.dtype, about, values.steps)
+        if isinstance(values, Stored)
+        else variable_of(known.dim, values, about)
+        for name, (values, about) in variables.items()
+    }
     return xr.Dataset(made, attrs={**box, **naming.told, **(attrs or {}), **told})
-
-
-def _variable(dim: str, values: Any, attrs: Mapping[str, str]) -> xr.Variable:
-    if isinstance(values, Stored):
-        return on_demand(dim, values.rows, values.shape[0], values.dtype, attrs, values.steps)
-    return variable_of(dim, values, attrs)
 
 
 def check_units(units: Mapping[str, str], field: Field, source: str, told: Mapping[str, str] | None = None) -> None:

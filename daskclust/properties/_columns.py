@@ -12,7 +12,7 @@ import xarray as xr
 
 from daskclust.core.data.checks import check_count, check_whole
 from daskclust.core.data.columns import Kind, column, for_kernels, label_numbers, native, numbers_of, reals
-from daskclust.core.data.lazy import variable_of
+from daskclust.core.data.datasets import variable_of
 from daskclust.core.data.quote import quoted
 from daskclust.core.device.arrays import HOST, Cuda, Host, device_of, is_cuda, to_host
 from daskclust.core.merge.labels import NOISE

@@ -11,8 +11,8 @@ import xarray as xr
 
 from daskclust.core.data.checks import check_whole
 from daskclust.core.data.columns import integers
-from daskclust.core.data.inputs import check_one_dimension, dataset_of
-from daskclust.core.data.lazy import variable_of
+from daskclust.core.data.datasets import dataset_of, variable_of
+from daskclust.core.data.inputs import check_one_dimension
 from daskclust.core.device.arrays import is_dask, to_host
 
 from ._columns import checked, pixels

@@ -9,8 +9,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from daskclust.core.data.columns import column, doubles, for_kernels, groups, integers, native
+from daskclust.core.data.datasets import variable_of
 from daskclust.core.data.inputs import columns_of
-from daskclust.core.data.lazy import variable_of
 from daskclust.core.data.units import HITS
 
 Columns = dict[str, NDArray[Any]]

@@ -18,7 +18,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from daskclust.core.data.checks import check_positive, check_whole
-from daskclust.core.data.lazy import variable_of
+from daskclust.core.data.datasets import variable_of
 from daskclust.core.device.machine_code.compiling import Clock
 from daskclust.core.device.timesort import order_of_times
 from daskclust.core.merge.labels import NOISE, without_small

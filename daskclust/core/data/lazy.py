@@ -103,11 +103,3 @@ def _named(function: Callable[..., Any]) -> str:
     from dask.utils import funcname
 
     return f"daskclust-{funcname(function).strip('_').replace('_', '-')}"
-
-
-def variable_of(dims: Any, values: Any, attrs: Any = None, encoding: Any = None) -> Any:
-    """Return an array as a variable; xarray need not ask if numbers in memory are Dask's, for which it imports Dask."""
-    import xarray as xr
-
-    is_plain = isinstance(values, np.ndarray) and values.dtype.kind in "fiub"
-    return xr.Variable(dims, values, attrs, encoding, fastpath=is_plain)

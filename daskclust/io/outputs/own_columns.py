@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.data.datasets import variable_of
 from daskclust.core.data.fields import FIELDS
-from daskclust.core.data.lazy import variable_of
 from daskclust.core.device.arrays import is_dask
 from daskclust.io.blocks import as_objects, as_text
 from daskclust.io.cytometry import fcs
