@@ -242,9 +242,10 @@ def _in_time(data: xr.Dataset, *, for_dask: bool) -> xr.Dataset:
 
 def _windows(data: xr.Dataset) -> list[slice]:
     """Return which hits of a file are read at once."""
-    n, told = data.sizes["hit"], data["toa"].encoding.get("preferred_chunks", {}).get("hit")
-    lengths = data.chunks.get("hit") or told or (ROUND,) * (n // ROUND) + (n % ROUND,)
-    ends = list(itertools.accumulate(lengths))
+    from daskclust.core.space.partition import block_sizes
+
+    told = data["toa"].encoding.get("preferred_chunks", {}).get("hit")
+    ends = list(itertools.accumulate(data.chunks.get("hit") or told or block_sizes(data.sizes["hit"], ROUND)))
     return [slice(start, stop) for start, stop in zip([0, *ends], ends, strict=False)]
 
 

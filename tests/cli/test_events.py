@@ -126,6 +126,16 @@ def test_files_of_every_kind(run, tmp_path, delivered, small_rounds, suffix, tar
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([source.name, "clusters.parquet", "hits.parquet"])
 
 
+def test_columns_that_are_read_under_other_names_stay_as_they_are(run, tmp_path, delivered, small_rounds, hits):
+    source = tmp_path / "run.parquet"
+    write_hits(in_time(delivered).assign(y=("hit", np.arange(N, dtype=np.uint16) % 256)), source)
+    for options in ((), ("--columns", "x=y,y=x"), ("--only", "y,label,x")):
+        run(source, "-o", hits, *options)
+        before, after = pd.read_parquet(source), pd.read_parquet(hits)
+        for name in ("x", "y"):
+            assert np.array_equal(after[name], before[name]), (name, options)
+
+
 @pytest.fixture(scope="module")
 def matrices(tmp_path_factory):
     """Return the folder of a calibration in which every other column is masked: its pixels have no energy."""
