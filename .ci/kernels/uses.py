@@ -98,9 +98,11 @@ def _use_cells(dtype):
 
 
 def _use_halos(dtype):
+    """Make tables of halos, also where snapshots have one mass for all particles, and of positions alone."""
     box = datasets.cosmology_box(2000, rng=0).astype(dtype)
-    for each, boxsize in itertools.product((box, box.chunk()), (None, box.attrs["boxsize"])):
-        halo_table(ClustAccessor(each.assign_attrs(boxsize=boxsize)).fof(0.1)).compute()
+    for given in (box, box.assign(mass=box["mass"].astype(np.float64)), box[["x", "y", "z"]]):
+        for each, boxsize in itertools.product((given, given.chunk()), (None, box.attrs["boxsize"])):
+            halo_table(ClustAccessor(each.assign_attrs(boxsize=boxsize)).fof(0.1)).compute()
 
 
 def _use_pixels(folder):

@@ -13,6 +13,7 @@ import xarray as xr
 
 from daskclust.core.data.checks import axis_periods
 from daskclust.core.data.columns import plain
+from daskclust.core.data.datasets import variable_of
 from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT, Points, split_points
 from daskclust.core.data.lazy import lazy_along
 from daskclust.core.data.units import words
@@ -178,7 +179,7 @@ def with_results(
     for name, values in found.items():
         about = {"long_name": LONG_NAMES[name], "units": "1", **attrs.get(name, {})}
         about = {key: value for key, value in about.items() if value is not None}  # what a netCDF file can hold
-        variables[name] = _DIMS.get(name, dims), values, about
+        variables[name] = variable_of(_DIMS.get(name, dims), values, about)
     text = ", ".join(f"{name}={_in_words(value, units.get(name))}" for name, value in parameters.items())
     result = ds.assign(variables).assign_attrs({method: text})
     return result.assign_coords(linkage_column=["id1", "id2", "height", "size"]) if "linkage" in found else result

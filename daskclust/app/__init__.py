@@ -10,7 +10,7 @@ import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from daskclust.core.data.inputs import dataset_of
+from daskclust.core.data.datasets import dataset_of
 
 if TYPE_CHECKING:
     from daskclust.app.layout import Explorer

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from daskclust.io.outputs.own_columns import OwnColumns
+    from daskclust.io.rows import Stored
 
 logger = logging.getLogger(__name__)
 
@@ -145,6 +146,7 @@ class Job:
             check_source(source)
         self.summary: dict[str, Any] = {}
         self._own: OwnColumns | None = None
+        self._is_converted = False
         self.stages: dict[str, float] = {}
         self._clock = Clock()
 
@@ -284,8 +286,11 @@ class Job:
         chosen = names(self.run.only)
         self.save("output", result if chosen is None else result[chosen])
 
-    def open_own(self, points: xr.Dataset, system: str, data_set: int | None = None) -> None:
-        """Open the source's own columns for an output."""
+    def open_own(
+        self, points: xr.Dataset, system: str, data_set: int | None = None, *, is_converted: bool = False
+    ) -> None:
+        """Open the source's own columns for an output; `is_converted` where points have other names or units."""
+        self._is_converted = is_converted
         from daskclust.io.outputs.own_columns import joined_columns, own_columns
 
         if "output" in self.outputs and self.outputs["output"].suffix != ".npy":
@@ -303,18 +308,16 @@ class Job:
                 new = ("label", "energy", "tof", "source")
                 added = [name for name in new if name in hits and name not in own.columns]
                 added += ["label"] * ("label" not in added)
-                hits = own.at(rows, "hit").assign(hits[added]).assign_attrs(hits.attrs)
+                found = () if self._is_converted else (name for name in own.columns if name not in new)
+                known = {name: hits[name].data for name in found if _is_as_read(hits, name, own.columns[name])}
+                hits = own.at(rows, "hit", known).assign(hits[added]).assign_attrs(hits.attrs)
         chosen = names(self.run.only)
         return hits if chosen is None else hits[chosen]
 
     def _has_all(self, result: xr.Dataset, added: Sequence[str]) -> bool:
         """Return whether a result has all columns of the source as they are there."""
         for name, column in (self._own.columns if self._own else {}).items():
-            if name in added:
-                continue
-            if name not in result.variables or result[name].dtype != column.dtype:
-                return False
-            if result[name].attrs.get("units", "1") != (column.units or result[name].attrs.get("units", "1")):
+            if name not in added and not _is_as_read(result, name, column):
                 return False
         return True
 
@@ -376,6 +379,13 @@ class Job:
         path, how = next(found, (None, ()))
         if path is not None and not self.run.as_json and not self.run.quiet:
             tell(f"next: daskclust explore {shlex.join([str(path), '--system', system, *how, *options])}", self._to)
+
+
+def _is_as_read(data: xr.Dataset, name: str, column: Stored) -> bool:
+    """Return whether a variable has the values of a column of the file."""
+    if name not in data.variables or data[name].dtype != column.dtype:
+        return False
+    return column.units in (None, "", data[name].attrs.get("units", "1"))
 
 
 # --------------------------------------------------------------------------------------------------------------- errors

@@ -1,19 +1,17 @@
-"""How ``daskclust events`` gets its hits, from files, growing files and running readouts, and what ends these."""
+"""How ``daskclust events`` gets its hits, from files, growing files and running readouts."""
 
 from __future__ import annotations
 
+import itertools
 import logging
-import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from daskclust.cli._console import READOUTS
-from daskclust.cli._errors import Terminated, handling
 from daskclust.cli._options import ColumnOptions, file_argument, option, reading
 from daskclust.io.files import READABLE
 
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 
     from daskclust.cli._job import Job, Running
     from daskclust.events.estimator import EventBuilder
-    from daskclust.io import PartsSink
     from daskclust.readout.stream import EventStream
 
     Prepare = Callable[[xr.Dataset], xr.Dataset]
@@ -30,7 +27,6 @@ if TYPE_CHECKING:
 ROUND = 1 << 20  # hits that are clustered at once
 _MUCH = 0.05  # of the hits on noisy pixels are worth a note
 _NAMED = 8  # pixels in a note
-Item = TypeVar("Item")
 
 logger = logging.getLogger(__name__)
 
@@ -123,29 +119,25 @@ class Pixels(ColumnOptions):
             check_columns(where, ["x", "y", "toa", "tot", "chip", *energy, *tof])
 
     def open_as_is(self, path: Path, chunks: Any) -> xr.Dataset:
-        """Return the hits of a table, lazy and in the order of the file."""
+        """Return the hits of a table, in the order of the file."""
         from daskclust import io
 
         return io.read_hits(path, field="timepix", chunks=chunks, layout=self.layout, **self.naming([path]))
 
-    def open(self, *, for_dask: bool, first_row: int = 0) -> xr.Dataset:
+    def open(self, *, for_dask: bool, first_row: int | None = None) -> xr.Dataset:
         """Return the hits of a file, lazy where the format allows it; `for_dask` as dask arrays.
 
-        Rows of a table are numbered from `first_row` on.
+        Rows of a table are numbered from `first_row` on where that is given.
         """
-        import dask.array as da
-
         from daskclust import io
-        from daskclust.io.rows import About
-        from daskclust.readout.columns import ROW
+        from daskclust.io.rows import About, OnDemand
 
         source = self.source
         if source.endswith(".t3pa"):
             return io.open_t3pa(source, chunks=ROUND)
         if not self.is_raw:
-            table = self.open_as_is(Path(source), About(ROUND))
-            rows = da.arange(first_row, first_row + table.sizes["hit"], chunks=table.chunks.get("hit", -1))
-            return _in_time(table.assign({ROW: ("hit", rows)}).chunk(table.chunks))
+            table = self.open_as_is(Path(source), (About if for_dask else OnDemand)(ROUND))
+            return _in_time(table if first_row is None else _with_rows(table, first_row), for_dask=for_dask)
         options: dict[str, Any] = {"layout": self.layout or "chips", "gap": self.gap, "on_reset": self.on_reset}
         options["disorder"] = 1e3 * self.disorder
         if not for_dask and self.trigger is None:
@@ -210,13 +202,51 @@ def check_columns(expression: str, names: Iterable[Any]) -> None:
     where(cluster_table(hits, np.empty(0, np.int64), n_clusters=0), expression)
 
 
-def _in_time(data: xr.Dataset) -> xr.Dataset:
+def _with_rows(data: xr.Dataset, first_row: int) -> xr.Dataset:
+    """Return hits with the numbers of their rows in all files."""
+    import numpy as np
+
+    from daskclust.io.on_demand import on_demand
+    from daskclust.readout.columns import ROW
+
+    def numbers(start: int, stop: int) -> Any:
+        return np.arange(first_row + start, first_row + stop)
+
+    rows = on_demand("hit", numbers, data.sizes["hit"], np.int64, {}, None)
+    return data.assign({ROW: rows.chunk(data.chunks) if data.chunks else rows})
+
+
+def _in_time(data: xr.Dataset, *, for_dask: bool) -> xr.Dataset:
     """Return hits in the order of time: as they are, or, where they are not, sorted in memory."""
-    toa = data["toa"].data
-    ends = toa.map_blocks(_ends, chunks=((2,) * toa.numblocks[0],), token="daskclust-io-order").compute()
+    import numpy as np
+
+    if for_dask:
+        toa = data["toa"].data
+        ends = toa.map_blocks(_ends, chunks=((2,) * toa.numblocks[0],), token="daskclust-io-order").compute()
+    else:
+        from daskclust.core.device.threads import in_threads, thread_count
+
+        windows, found = _windows(data), {}
+
+        def look(number: int) -> None:
+            toa = data["toa"].isel(hit=windows[number]).compute(scheduler="synchronous")
+            found[number] = _ends(toa.values)
+
+        in_threads(look, len(windows), thread_count())
+        ends = np.concatenate([found[number] for number in range(len(windows))])
     if (ends[1:] >= ends[:-1]).all():
         return data
-    return data.compute().sortby("toa").chunk({"hit": ROUND})
+    in_order = data.compute().sortby("toa")
+    return in_order.chunk({"hit": ROUND}) if for_dask else in_order
+
+
+def _windows(data: xr.Dataset) -> list[slice]:
+    """Return which hits of a file are read at once."""
+    from daskclust.core.space.partition import block_sizes
+
+    told = data["toa"].encoding.get("preferred_chunks", {}).get("hit")
+    ends = list(itertools.accumulate(data.chunks.get("hit") or told or block_sizes(data.sizes["hit"], ROUND)))
+    return [slice(start, stop) for start, stop in zip([0, *ends], ends, strict=False)]
 
 
 def _ends(toa: Any) -> Any:
@@ -236,13 +266,10 @@ def windows(data: xr.Dataset, builder: EventBuilder, prepare: Prepare, job: Job)
 
 def _parts(data: xr.Dataset, job: Job) -> Iterator[xr.Dataset]:
     """Yield the hits of a file window by window, in memory."""
-    lengths = data.chunks.get("hit") or data["toa"].encoding.get("preferred_chunks", {}).get("hit")
-    start = 0
-    for length in lengths or (data.sizes["hit"],):
+    for window in _windows(data):
         with job.stage("reading"):
-            hits = data.isel(hit=slice(start, start + length)).compute(scheduler="synchronous")
+            hits = data.isel(hit=window).compute(scheduler="synchronous")
         yield hits
-        start += length
 
 
 class NoisyPixels:
@@ -306,100 +333,3 @@ class NoisyPixels:
             f" and {count - _NAMED} more" if count > _NAMED else "",
             noisy.attrs["max_pixel_hits"],
         )
-
-
-# -------------------------------------------------------------------------------------------------- what ends a readout
-class Ending:
-    """What ends a stream: of a readout, a signal or an error, after which what has come is clustered and written.
-
-    A second Ctrl-C ends clustering: what is complete is written. A third ends the process. Of a file, an error is
-    raised, and no output kept.
-    """
-
-    def __init__(self, *, keep: bool) -> None:
-        self._keeps = keep
-        self.stop = threading.Event()
-        self.error: BaseException | None = None
-        self.sinks: dict[str, PartsSink] = {}
-        self._signals: list[int] = []
-        self._is_clustering = False
-
-    def heeding(self) -> AbstractContextManager[None]:
-        """Heed signals, Ctrl-C among them."""
-        return handling(self._heed, signal.SIGINT)
-
-    def _heed(self, number: int, _: Any) -> None:
-        self.stop.set()
-        self._signals.append(number)
-        if self._is_cut:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            if self._is_clustering:
-                raise KeyboardInterrupt
-
-    @property
-    def _is_cut(self) -> bool:
-        return self._signals.count(signal.SIGINT) > 1
-
-    def sink(self, name: str, path: Path) -> PartsSink:
-        """Return what makes an output."""
-        from daskclust.io import PartsSink
-
-        sink = PartsSink(path, keep=self._keeps)
-        if self._keeps:
-            self.sinks[name] = sink
-        return sink
-
-    def clustered(self, batches: Iterable[Item], stream: EventStream) -> Iterator[Item]:
-        """Yield what is clustered; a second Ctrl-C raises here, and nowhere else. Files are told how far they go."""
-        rounds, batch = iter(batches), None
-        while True:
-            self._is_clustering = True
-            try:
-                if self._is_cut:
-                    raise KeyboardInterrupt
-                batch = next(rounds, None)
-            finally:
-                self._is_clustering = False
-                for sink in self.sinks.values():
-                    sink.attrs |= {"hits_received": stream.counters.hits_in, "complete_to": stream.complete_to}
-            if batch is None:
-                return
-            yield batch
-
-    def finish(self) -> None:
-        """Let files tell what ended the readout, if it was no error: that of an output is raised now."""
-        if self.error is not None:
-            raise self.error
-        for sink in self.sinks.values():
-            sink.attrs["ended_by"] = self._how
-
-    def fail(self, error: BaseException) -> None:
-        """End because of an error, the first one; of a file raise it."""
-        if not self._keeps:
-            raise error
-        self.error = self.error or error
-        self.stop.set()
-
-    @property
-    def _how(self) -> str:
-        return signal.Signals(self._signals[0]).name if self._signals else "the readout"
-
-    def show(self, job: Job) -> None:
-        """Show the summary, and raise what ended the readout where that was not wished."""
-        error, has_come = self.error, job.summary["hits"] > 0
-        job.summary["ended_by"] = self._how if error is None else str(error) or "SIGINT"
-        by_signal = self._signals if error is not None else [each for each in self._signals if each != signal.SIGINT]
-        if by_signal and (error is None or not has_come):
-            error = Terminated(by_signal[0])
-        if error is not None and not has_come:
-            raise error
-        for name, sink in self.sinks.items():
-            job.summary |= {f"{name}_rows": sink.n_rows} | ({name: str(sink.kept)} if sink.kept else {})
-        with suppress(*([] if error is None else [OSError])):  # of a terminal that is gone
-            if error is None or not job.run.as_json:
-                job.show(with_outputs=False)
-        if error is not None:
-            rows = [f"{sink.n_rows:,} rows in {sink.kept or sink.path}" for sink in self.sinks.values()]
-            hint = f"kept of {job.summary['hits']:,} hits: {', '.join(rows) or 'the summary'}"
-            vars(error)["kept"] = {"hint": hint, "summary": job.summary}
-            raise error

@@ -91,8 +91,8 @@ def clue(
         words = [said for name, said in _WITHOUT.items() if name not in hits]
         if words and result["label"].size and not run.quiet:
             logger.warning("%s", "; ".join(words))
-        n, count = int(result["label"].size), int(result["is_seed"].sum())
-        job.summary = {"hits": n, "clusters": count, "noise": int((result["label"] < 0).sum())}
+        n, count = int(result["label"].size), int(result["is_seed"].data.sum())
+        job.summary = {"hits": n, "clusters": count, "noise": int((result["label"].data < 0).sum())}
         job.none("clusters", lambda: _why(result, given["rhoc"]))
         if 2 * count > n > 1:
             unit = result[(axes or ("x",))[0]].attrs.get("units", "the unit of the file")

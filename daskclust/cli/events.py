@@ -10,10 +10,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from daskclust.cli._ending import Ending
 from daskclust.cli._estimate import estimate
 from daskclust.cli._job import Job, Running
 from daskclust.cli._options import ColumnOptions, ParametersOf, clustering, in_unit_of, words_of
-from daskclust.cli._pixels import ROUND, Ending, NoisyPixels, Pixels, check_columns, windows
+from daskclust.cli._pixels import ROUND, NoisyPixels, Pixels, check_columns, windows
 from daskclust.io.replacing import naming
 
 if TYPE_CHECKING:
@@ -93,9 +94,10 @@ def events(
                 for file in files:
                     job.work.read(Path(file.source), is_lazy=run.is_on_dask)
                     with job.stage("reading"):
-                        data = file.open(for_dask=run.is_on_dask, first_row=first_row)
+                        rows_from = first_row if "output" in job.outputs else None
+                        data = file.open(for_dask=run.is_on_dask, first_row=rows_from)
                     if not first_row:
-                        job.open_own(data, "events")
+                        job.open_own(data, "events", is_converted=bool(pixels.columns or pixels.units))
                     first_row += data.sizes["hit"]
                     if where is not None:
                         check_columns(where, [*data.variables, *["energy"] * (file.calibration is not None)])

@@ -56,7 +56,7 @@ def hdbscan(
         result = job.cluster(points, "hdbscan", parameters, ["label", "probability", "outlier_score"])
         label = result["label"]
         count = count_of(label)
-        job.summary = {"points": int(label.size), "clusters": count, "noise": int((label < 0).sum())}
+        job.summary = {"points": int(label.size), "clusters": count, "noise": int((label.data < 0).sum())}
         job.none("clusters", lambda: f"no {given['min_cluster_size']} points stay together apart from all others")
         job.save_points(result, "hdbscan", is_converted=file.units is not None)
         job.table(lambda: table_of_points(result, parameters, count))

@@ -143,8 +143,8 @@ def dbscan(
         job.summary = {
             "points": int(result["label"].size),
             "clusters": count,
-            "core_points": int(result["is_core"].sum()),
-            "noise": int((result["label"] < 0).sum()),
+            "core_points": int(result["is_core"].data.sum()),
+            "noise": int((result["label"].data < 0).sum()),
         }
         job.none("clusters", lambda: _why_no_core(points, parameters))
         job.save_points(result, "dbscan", is_converted=file.units is not None)
@@ -232,13 +232,13 @@ def fof(
             "linking_length_units": label.attrs.get("linking_length_units"),
             **({"b": label.attrs["linking_length"] / separation} if separation else {}),
             "halos": count,
-            "particles_in_halos": int((label >= 0).sum()),
+            "particles_in_halos": int((label.data >= 0).sum()),
         }
         job.none("halos", lambda: _why_no_halo(particles, parameters))
         job.save_points(result, "fof", is_converted=file.units is not None)
         halos = job.table(lambda: halo_table(result, boxsize=parameters["boxsize"], n_clusters=count))
         if halos is not None:
-            job.summary["largest"] = int(halos["size"].max()) if count else 0
+            job.summary["largest"] = int(halos["size"].data.max()) if count else 0
     job.show()
     length = {"b": b, "linking_length": linking_length}
     job.next("fof", length | given, *box_in_words(box), reading=file.words)
@@ -257,4 +257,5 @@ def _why_no_halo(particles: xr.Dataset, parameters: dict[str, Any]) -> str:
 
 
 def count_of(label: xr.DataArray) -> int:
-    return int(label.max()) + 1 if label.size else 0
+    """Return the number of clusters."""
+    return int(label.data.max()) + 1 if label.size else 0

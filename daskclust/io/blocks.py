@@ -15,6 +15,7 @@ from daskclust.core.data.lazy import workers_client
 from daskclust.core.data.quote import quoted
 from daskclust.core.device.arrays import is_dask
 from daskclust.core.run.graph import only_needed
+from daskclust.core.space.partition import block_sizes
 
 Block = Mapping[str, npt.NDArray[Any]]
 """Columns of some consecutive rows, by name."""
@@ -62,11 +63,11 @@ def column_dtypes(ds: xr.Dataset) -> dict[str, np.dtype[Any]]:
 
 
 def as_text(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return times and objects as text, what is missing as an empty one; numbers as they are."""
+    """Return times and objects as text, what is missing (NaN in pandas) as an empty one; numbers as they are."""
     if values.dtype.kind == "M":
         values = np.where(np.isnat(values), "", np.datetime_as_string(values))
     elif values.dtype.kind == "O":
-        values = np.array(["" if value is None else str(value) for value in values], np.str_)
+        values = np.array(["" if value is None or value != value else str(value) for value in values], np.str_)
     return values
 
 
@@ -103,7 +104,7 @@ def blocks_of(ds: xr.Dataset, dim: str) -> Iterator[Block]:
         ds = computed_once(ds.unify_chunks())
         sizes: tuple[int, ...] = ds.chunks[dim]
     else:
-        sizes = (BLOCK_ROWS,) * (ds.sizes[dim] // BLOCK_ROWS) + (ds.sizes[dim] % BLOCK_ROWS,)
+        sizes = block_sizes(ds.sizes[dim], BLOCK_ROWS)
     ends = np.cumsum([size for size in sizes if size] or [0]).tolist()
     parts = (ds.isel({dim: slice(start, stop)}) for start, stop in zip([0, *ends], ends, strict=False))
     yield from map(native_block, ahead(parts) if ds.chunks else parts)

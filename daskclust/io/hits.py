@@ -20,7 +20,7 @@ from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
 from daskclust.io.blocks import Block, as_text, blocks_of, column_dtypes, in_memory, native, only_dim, with_scalars_told
 from daskclust.io.files import HDF5, PARQUET, READABLE, TEXT, WRITABLE, check_file, is_parts, known_suffix, split_member
 from daskclust.io.replacing import check_kind, replacing, replacing_folder
-from daskclust.io.rows import rows_of_chunk
+from daskclust.io.rows import OnDemand, rows_of_chunk
 from daskclust.io.schema import Columns, Naming, Needs, check_units, to_dataset
 from daskclust.io.several import takes_several
 from daskclust.io.tables.binary import read_npy, read_npz
@@ -161,7 +161,7 @@ def read_hits(
                 f"{axis} of {name} reaches {int(ds[axis].max())}, but a chip has pixels 0 to {PIXELS - 1}; "
                 "where coordinates are common to several chips, give layout='quad'"
             )
-    if chunks is None or suffix in _LAZY:
+    if chunks is None or suffix in _LAZY or isinstance(chunks, OnDemand):
         return ds
     return ds.chunk({known.dim: int(chunks)}, name_prefix="daskclust-io-")
 

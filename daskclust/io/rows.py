@@ -30,6 +30,14 @@ class About(int):
     """About how many points a chunk has, where it may have whole chunks of the file; a plain int is taken as it is."""
 
 
+class OnDemand(About):
+    """About how many points are to be read at a time, of arrays that are read when they are sliced, without Dask."""
+
+
+class Steps(tuple[int, ...]):
+    """Rows that are to be read at a time, in the place of those of blocks."""
+
+
 def rows_of_chunk(chunks: Any, about: int, points: str = "hits") -> int | None:
     """Return what a reader's `chunks` asks for: a number of points, `about` so many for ``"auto"``, or None."""
     if chunks is None or isinstance(chunks, About):
@@ -56,7 +64,7 @@ def chunk_sizes(chunks: int, parts: Iterable[tuple[int, int | None]]) -> tuple[i
                 sizes[-1] += size
             else:
                 sizes.append(size)
-    return tuple(sizes)
+    return Steps(sizes) if isinstance(chunks, OnDemand) else tuple(sizes)
 
 
 def check_hits_per_chunk(value: Any, name: str = "chunks", also: str = "", points: str = "hits") -> int:
@@ -79,9 +87,15 @@ class Stored(NamedTuple):
     what: str = ""  # which array of the file, for messages
     fault: str = ""  # why it is no column of numbers; a remedy is to follow
     arrow: Any = None  # the type that Parquet has, where NumPy has none for it
+    steps: Steps | None = None  # where it is read on demand
 
     def array(self, chunks: Rows, order: Any = "C") -> Any:
-        """Return the array, in memory in an order of NumPy's, or lazy with `chunks` rows in each block."""
+        """Return the array, in memory in an order of NumPy's, or lazy with `chunks` rows in each block.
+
+        For `Steps` it stays stored.
+        """
+        if isinstance(chunks, Steps):
+            return self._replace(steps=chunks)
         if chunks is not None:
             return self._lazy(chunks)
         out, step = np.empty(self.shape, self.dtype, order), max(1, _AT_ONCE // max(1, math.prod(self.shape[1:])))
@@ -117,7 +131,10 @@ class Stored(NamedTuple):
     def columns(self, chunks: Rows) -> list[Any]:
         """Return the columns of the array, each contiguous in memory, or lazy."""
         array = self.array(chunks, "F")
-        return [array] if len(self.shape) == 1 else [array[:, k] for k in range(self.shape[1])]
+        numbers = range(self.shape[1]) if len(self.shape) > 1 else ()
+        if isinstance(array, Stored):
+            return [array.column(k) for k in numbers] or [array]
+        return [array[:, k] for k in numbers] or [array]
 
     def _lazy(self, chunks: int | tuple[int, ...]) -> Any:
         import dask.array as da
@@ -171,8 +188,11 @@ def by_blocks(
 ) -> Any:
     """Return ``function(values, first_row, **options)`` of an array, or of each block of a dask array.
 
-    What it returns is as long as the values, or as `sizes` say for the blocks.
+    What it returns is as long as the values, or as `sizes` say for the blocks. It is called on what is read of a stored
+    array.
     """
+    if isinstance(array, Stored):
+        return array._replace(read=partial(_read_and_do, array.rows, function, options), dtype=np.dtype(dtype))
     if not is_dask(array):
         return function(array, 0, **options)
     from dask.base import tokenize
@@ -182,6 +202,13 @@ def by_blocks(
         chunks=None if sizes is None else (sizes,),
         name=f"daskclust-io-{step}-{tokenize(function.__name__, array.name, dtype, sizes, options)}",
     )  # fmt: skip
+
+
+def _read_and_do(
+    read: ReadRows, function: Callable[..., Any], options: Mapping[str, Any], start: int, stop: int
+) -> npt.NDArray[Any]:
+    values: npt.NDArray[Any] = function(read(start, stop), start, **options)
+    return values
 
 
 def _with_first_row(values: Any, *, function: Callable[..., Any], options: Mapping[str, Any], block_info: Any) -> Any:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from daskclust.core.data.datasets import variable_of
 from daskclust.core.data.fields import CALORIMETER, FIELDS, PARTICLES, TIMEPIX, Field, Variable
 from daskclust.core.data.limits import check_columns
 from daskclust.core.data.nested import flatten, is_awkward
@@ -25,7 +26,8 @@ from daskclust.core.data.quote import listed, meant, quoted, repeated, short
 from daskclust.core.data.units import BOX, ONE, check, converted, parse, ratio
 from daskclust.core.device.arrays import is_dask
 from daskclust.io.kinds import conform, target_dtype
-from daskclust.io.rows import by_blocks
+from daskclust.io.on_demand import on_demand
+from daskclust.io.rows import Stored, by_blocks
 
 Columns = Sequence[str] | Mapping[str, str | None]
 
@@ -323,14 +325,20 @@ def to_dataset(
     variables: dict[str, Any] = {}
     for name, ours in chosen.items():
         unit = (units or {}).get(ours)
-        variables[ours] = (known.dim, *_with_attrs(columns[name], known.find(ours), ours, unit, name_of_source))
-    lengths = {name: entry[1].shape[0] for name, entry in variables.items()}
+        variables[ours] = _with_attrs(columns[name], known.find(ours), ours, unit, name_of_source)
+    lengths = {name: values.shape[0] for name, (values, _) in variables.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"the columns of {name_of_source} have unequal lengths: {short(lengths)}")
     told = {"field": field} if source is None else {"field": field, "source": os.fspath(source)}
-    unit = variables["x"][2].get("units") if "x" in variables else None
+    unit = variables["x"][1].get("units") if "x" in variables else None
     box = {BOX: unit} if "boxsize" in (attrs or {}) and unit is not None else {}
-    return xr.Dataset(variables, attrs={**box, **naming.told, **(attrs or {}), **told})
+    made = {
+        name: on_demand(known.dim, values.rows, values.shape[0], values.dtype, about, values.steps)
+        if isinstance(values, Stored)
+        else variable_of(known.dim, values, about)
+        for name, (values, about) in variables.items()
+    }
+    return xr.Dataset(made, attrs={**box, **naming.told, **(attrs or {}), **told})
 
 
 def check_units(units: Mapping[str, str], field: Field, source: str, told: Mapping[str, str] | None = None) -> None:
@@ -358,17 +366,26 @@ def _with_attrs(
     values: Any, variable: Variable | None, name: str, unit: str | None, source: str
 ) -> tuple[Any, dict[str, str]]:
     """Return checked values in the field's unit, and their attributes."""
-    array: Any = values if is_dask(values) else np.asarray(values)
-    if array.ndim != 1:
+    is_lazy = is_dask(values) or isinstance(values, Stored)
+    array: Any = values if is_lazy else np.asarray(values)
+    if len(array.shape) != 1:
         raise ValueError(f"variable {quoted(name)} must have one dimension, got shape {array.shape}")
     if variable is None:
         return array, {} if unit is None else {"units": unit}
     by = _ratio_of(variable, unit, source)
-    wanted = target_dtype(array.dtype, variable) if is_dask(array) else np.dtype(variable.dtype)
-    if not is_dask(array) or wanted != array.dtype:
+    wanted = target_dtype(array.dtype, variable) if is_lazy else np.dtype(variable.dtype)
+    if not is_lazy or wanted != array.dtype:
         array = by_blocks(conform, array, wanted, str(wanted), variable=variable, source=source)
     told = unit if by is None else variable.unit
-    return converted(array, by or ONE), {**({"units": told} if told else {}), "long_name": variable.doc}
+    if isinstance(array, Stored) and (by or ONE) != 1:
+        array = by_blocks(_converted, array, converted(np.empty(0, array.dtype), by or ONE).dtype, "unit", by=by)
+    else:
+        array = converted(array, by or ONE)
+    return array, {**({"units": told} if told else {}), "long_name": variable.doc}
+
+
+def _converted(values: Any, _: int, *, by: Fraction) -> Any:
+    return converted(values, by)
 
 
 def _ratio_of(variable: Variable, unit: str | None, source: str) -> Fraction | None:

@@ -13,7 +13,8 @@ import xarray as xr
 from daskclust.accessor._results import results_of as estimator_results
 from daskclust.accessor._results import separations
 from daskclust.core.data.columns import column, coordinate, label_numbers, native, plain
-from daskclust.core.data.inputs import check_one_dimension, dataset_of, stack, table_of
+from daskclust.core.data.datasets import dataset_of
+from daskclust.core.data.inputs import check_one_dimension, stack, table_of
 from daskclust.core.data.units import hit_column
 from daskclust.core.device.arrays import is_dask, to_host
 from daskclust.core.merge.labels import NOISE

@@ -11,7 +11,8 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.data.columns import numbers_of
-from daskclust.core.data.inputs import check_one_dimension, dataset_of
+from daskclust.core.data.datasets import dataset_of
+from daskclust.core.data.inputs import check_one_dimension
 from daskclust.core.data.units import common, converted
 from daskclust.core.device.arrays import keeping_device
 

@@ -12,6 +12,7 @@ import xarray as xr
 
 from daskclust.core.data.checks import check_count, check_whole
 from daskclust.core.data.columns import Kind, column, for_kernels, label_numbers, native, numbers_of, reals
+from daskclust.core.data.datasets import variable_of
 from daskclust.core.data.quote import quoted
 from daskclust.core.device.arrays import HOST, Cuda, Host, device_of, is_cuda, to_host
 from daskclust.core.merge.labels import NOISE
@@ -81,7 +82,9 @@ def table_of(columns: Mapping[str, Any], units: Mapping[str, Any]) -> xr.Dataset
     """Return columns as the table, with its noise."""
     noise = {n: v.item() for n, v in columns.items() if not v.ndim and not hasattr(v, "__dask_graph__")}
     variables = {
-        name: ("cluster" if column.ndim else (), column, {"units": units[name]} if units.get(name) is not None else {})
+        name: variable_of(
+            "cluster" if column.ndim else (), column, {"units": unit} if (unit := units.get(name)) is not None else {}
+        )
         for name, column in columns.items()
         if name not in noise
     }

@@ -12,7 +12,8 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.data.checks import check_positive
-from daskclust.core.data.inputs import box_in, box_sides, check_one_dimension, dataset_of
+from daskclust.core.data.datasets import dataset_of
+from daskclust.core.data.inputs import box_in, box_sides, check_one_dimension
 from daskclust.core.data.units import BOX, common, converted
 from daskclust.core.device.arrays import keeping_device
 

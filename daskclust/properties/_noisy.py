@@ -11,7 +11,8 @@ import xarray as xr
 
 from daskclust.core.data.checks import check_whole
 from daskclust.core.data.columns import integers
-from daskclust.core.data.inputs import check_one_dimension, dataset_of
+from daskclust.core.data.datasets import dataset_of, variable_of
+from daskclust.core.data.inputs import check_one_dimension
 from daskclust.core.device.arrays import is_dask, to_host
 
 from ._columns import checked, pixels
@@ -119,8 +120,9 @@ def pixels_above(counts: Counts, max_pixel_hits: int | None) -> xr.Dataset:
     places = np.argwhere(counts > most)
     hits = counts[tuple(places.T)]
     order = np.argsort(-hits, kind="stable")
-    columns = dict(zip(_AXES, places[order].T, strict=True))
-    variables = {name: ("pixel", columns[name]) for name in ("chip", "x", "y")} | {"hits": ("pixel", hits[order])}
+    found = dict(zip(_AXES, places[order].T, strict=True))
+    columns = {name: found[name] for name in ("chip", "x", "y")} | {"hits": hits[order]}
+    variables = {name: variable_of("pixel", values) for name, values in columns.items()}
     return xr.Dataset(variables, attrs={"max_pixel_hits": most, "noisy_hits": int(hits.sum())})
 
 

@@ -74,7 +74,7 @@ def pixel_table(
     if missing:
         raise ValueError(f"the Timepix data set has no {', '.join(missing)}; it has {', '.join(map(str, ds))}")
     given = {name: ds[name].data for name in (*_NEEDED, "tot", *OPTIONAL) if name in ds}
-    tot = given.get("tot", xr.zeros_like(ds["x"], np.float32).data)
+    tot = given["tot"] if "tot" in given else xr.zeros_like(ds["x"], np.float32).data
     arrays = checked({"labels": label_values(ds, labels), **given, "tot": tot}, ds["x"].shape, _KINDS)
     arrays, n_clusters = _lazy.counted(arrays, n_clusters)
     by = _WEIGHTS[weight]

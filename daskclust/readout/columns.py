@@ -9,6 +9,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from daskclust.core.data.columns import column, doubles, for_kernels, groups, integers, native
+from daskclust.core.data.datasets import variable_of
 from daskclust.core.data.inputs import columns_of
 from daskclust.core.data.units import HITS
 
@@ -92,5 +93,5 @@ def first_place(labels: NDArray[np.int64], cluster: int) -> int:
 
 def dataset_of(hits: Columns) -> xr.Dataset:
     """Return hits as a Dataset, whose variables have the units of Timepix hits."""
-    variables = {name: ("hit", values, {"units": HITS.get(name, "1")}) for name, values in hits.items()}
+    variables = {name: variable_of("hit", values, {"units": HITS.get(name, "1")}) for name, values in hits.items()}
     return xr.Dataset(variables, attrs={"field": "timepix"})

@@ -18,6 +18,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from daskclust.core.data.checks import check_positive, check_whole
+from daskclust.core.data.datasets import variable_of
 from daskclust.core.device.machine_code.compiling import Clock
 from daskclust.core.device.timesort import order_of_times
 from daskclust.core.merge.labels import NOISE, without_small
@@ -205,7 +206,8 @@ class EventStream:
                 table, labels = self._table(found)
             out = without_places(found.hits | {"label": labels}, found.stays)
             label = out.pop("label")
-            yield Batch(table, dataset_of(out).assign(label=("hit", np.where(label < 0, label, label + before))))
+            numbered = variable_of("hit", np.where(label < 0, label, label + before))
+            yield Batch(table, dataset_of(out).assign(label=numbered))
 
     def _found(self) -> Iterator[_Round]:
         """Yield what each round completes, of a stream without hits one round without any."""
@@ -305,9 +307,10 @@ class EventStream:
             noise, count = int(np.count_nonzero(labels < 0)) - len(stays), int(labels.max(initial=NOISE)) + 1
         table = cluster_table(dataset_of(hits), labels, n_clusters=count)
         before = self.counters
-        table = table.assign_coords(cluster=table["cluster"] + before.clusters)
+        table = table.assign_coords(cluster=table.indexes["cluster"] + before.clusters)
         seed = table["seed"].values  # a place among all hits of the round: those that stay do not count
-        table["seed"] = table["seed"].copy(data=seed - np.searchsorted(stays, seed) + before.hits_out)
+        numbered = seed - np.searchsorted(stays, seed) + before.hits_out
+        table["seed"] = variable_of("cluster", numbered, table["seed"].attrs)
         self._count(hits_out=out, clusters=count, noise_hits=noise)
         return table, labels
 

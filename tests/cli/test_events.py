@@ -14,7 +14,7 @@ from cases.files.growing import growing_file
 from cases.lanes import quick_first
 
 from daskclust import EventBuilder, EventStream, io
-from daskclust.cli._pixels import Ending
+from daskclust.cli._ending import Ending
 from daskclust.datasets import readout_order, timepix
 from daskclust.io import open_tpx3, open_tpx3_triggers, read_hits, time_of_flight, write_hits, write_tpx3
 from daskclust.properties import cluster_table, select
@@ -124,6 +124,16 @@ def test_files_of_every_kind(run, tmp_path, delivered, small_rounds, suffix, tar
     assert_table(target, table)
     assert_hits(hits, labelled, target)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([source.name, "clusters.parquet", "hits.parquet"])
+
+
+def test_columns_that_are_read_under_other_names_stay_as_they_are(run, tmp_path, delivered, small_rounds, hits):
+    source = tmp_path / "run.parquet"
+    write_hits(in_time(delivered).assign(y=("hit", np.arange(N, dtype=np.uint16) % 256)), source)
+    for options in ((), ("--columns", "x=y,y=x"), ("--only", "y,label,x")):
+        run(source, "-o", hits, *options)
+        before, after = pd.read_parquet(source), pd.read_parquet(hits)
+        for name in ("x", "y"):
+            assert np.array_equal(after[name], before[name]), (name, options)
 
 
 @pytest.fixture(scope="module")

@@ -372,7 +372,15 @@ def test_progress_of_a_file_counts_hits(command, made, monkeypatch):
                 "clue hits.parquet --dc 1 --rhoc 1 -o none/out.csv",
             ],
         ),
-        ("distributed sklearn holoviews panel", ["events run.tpx3 --dt-max 200", "fof snapshot.hdf5 --b 0.2"]),
+        (
+            "dask.array distributed sklearn holoviews panel",
+            [
+                "clue hits.parquet --dc 1 --rhoc 1 -o labels.parquet --table c.parquet",
+                "events run.tpx3 --dt-max 200 --table e.parquet",
+                "dbscan hits.parquet --eps 1 --coordinates x,y -o labels.csv",
+                "fof snapshot.hdf5 --b 0.2",
+            ],
+        ),
     ],
 )
 def test_a_command_imports_no_large_library_that_it_does_not_need(libraries, lines, made, tmp_path):

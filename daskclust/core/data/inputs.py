@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -116,7 +116,7 @@ def table_of(data: Any) -> ColumnTable | None:
         return None
     if is_awkward(data):
         data, _ = flatten(data)
-    if _is_dataset(data):
+    if is_dataset(data):
         return ColumnTable(list(data.variables), lambda name: data[name])
     has_axes = comes_from(data, "xarray") and hasattr(data, "indexes") and data.ndim == 2
     names = list(data.indexes.get(data.dims[1], ())) if has_axes else []
@@ -149,31 +149,9 @@ def table_of(data: Any) -> ColumnTable | None:
     return None
 
 
-def _is_dataset(data: Any) -> bool:
+def is_dataset(data: Any) -> bool:
     """Return whether data are a Dataset of xarray."""
     return hasattr(data, "data_vars") and comes_from(data, "xarray")
-
-
-def dataset_of(data: Any, names: Container[str] | None = None, dim: str = "point") -> Any:
-    """Return a Dataset as it is, and columns of anything else as one along `dim`: those of some names, or all."""
-    if _is_dataset(data):
-        return with_unit_attrs(data)
-    table = table_of(data)
-    if table is None:
-        raise TypeError(f"points must be a Dataset, a DataFrame or a mapping with named columns, got {type(data)!r}")
-    import xarray as xr
-
-    there = [name for name in table if names is None or name in names]
-    check_one_dimension(table.dims(there), ())
-    return xr.Dataset({name: (dim, *table.variable(name)) for name in there})
-
-
-def with_unit_attrs(ds: Any) -> Any:
-    """Return a Dataset whose variables have their units in attributes, where libraries of units are in use."""
-    carried = {name: unit_of(str(name), each) for name, each in ds.variables.items() if "units" not in each.attrs}
-    given = {name: separated(str(name), ds[name].data) for name, unit in carried.items() if unit is not None}
-    units = {name: (ds[name].dims, values, {**ds[name].attrs, "units": unit}) for name, (values, unit) in given.items()}
-    return ds.assign(units) if units else ds
 
 
 def cells_of(ds: Any) -> Any:
@@ -250,7 +228,7 @@ def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequenc
     elif (table := table_of(data)) is not None:
         axes = _coordinate_names(list(table), not_coordinates, coordinates)
         check_one_dimension(table.dims([*axes, *(name for name in not_coordinates if name in table)]), axes)
-        if _is_dataset(data):
+        if is_dataset(data):
             table = table.keep([name for name in table if data[name].dims == data[axes[0]].dims])
         return _points_of(data, table, axes)
     elif library(data) == "dask":
@@ -273,7 +251,7 @@ def _points_of(data: Any, table: ColumnTable, axes: list[str]) -> Points:
     others = table.keep([name for name in table if name not in axes])
     X = column("X", stack(axes, columns), reals)
     is_frame = hasattr(data, "columns") or gives_arrow(data)
-    dataset = data if _is_dataset(data) else None
+    dataset = data if is_dataset(data) else None
     return Points(X, tuple(table.as_given(axes)), others, is_frame, units=units, dataset=dataset)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import xarray as xr
 
 from daskclust.core.data.quote import short
+from daskclust.core.space.partition import block_sizes
 from daskclust.io.attrs import stored_attrs, stored_units
 from daskclust.io.blocks import column_dtypes, native_block, only_dim
 from daskclust.io.files import OUTPUTS, PARQUET, known_suffix
@@ -214,6 +215,5 @@ class PartsSink:
         found = joined_columns([own_columns(part) for part in parts_of(str(self._folder))])
         if found is None:
             raise ValueError(f"{self._folder} has no columns")
-        sizes = (_CHUNK,) * (found.rows // _CHUNK) + (found.rows % _CHUNK,) * (found.rows % _CHUNK > 0)
-        ds = found.dataset(self._dim, sizes or (0,))  # parts may be small
+        ds = found.dataset(self._dim, block_sizes(found.rows, _CHUNK))  # parts may be small
         write_points(ds.assign_attrs(self.attrs), self.path)

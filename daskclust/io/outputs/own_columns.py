@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.data.datasets import variable_of
 from daskclust.core.data.fields import FIELDS
 from daskclust.core.device.arrays import is_dask
 from daskclust.io.blocks import as_objects, as_text
@@ -54,18 +55,22 @@ class OwnColumns(NamedTuple):
         """Return the columns as variables, in memory, or lazy in chunks of so many rows."""
         return self._with({name: column.array(sizes) for name, column in self.columns.items()}, dim)
 
-    def at(self, rows: Any, dim: str) -> xr.Dataset:
-        """Return the columns at some rows, in memory, or, of a dask array of their numbers, lazy in its chunks."""
+    def at(self, rows: Any, dim: str, known: Mapping[str, Any]) -> xr.Dataset:
+        """Return the columns at some rows, in memory, or, of a dask array of their numbers, lazy in its chunks.
+
+        Those whose values are `known` are not read again.
+        """
         is_read = any(getattr(column.read, "func", None) is _part for column in self.columns.values())
         rows = rows.compute() if is_read and is_dask(rows) else rows  # no worker is sent what this process has read
-        columns = self.columns.items()
-        return self._with({name: by_blocks(_at_rows, rows, c.dtype, "own", read=c.rows) for name, c in columns}, dim)
+        wanted = [(name, column) for name, column in self.columns.items() if name not in known]
+        found = {name: by_blocks(_at_rows, rows, c.dtype, "own", read=c.rows) for name, c in wanted}
+        return self._with({**known, **found}, dim)
 
     def _with(self, arrays: Mapping[str, Any], dim: str) -> xr.Dataset:
         variables = {}
         for name, column in self.columns.items():
             attrs = {} if column.units is None else {"units": column.units}
-            variables[name] = xr.Variable(dim, arrays[name], attrs, {"arrow": column.arrow})
+            variables[name] = variable_of(dim, arrays[name], attrs, {"arrow": column.arrow})
         return xr.Dataset(variables, attrs=dict(self.attrs))
 
 

@@ -16,7 +16,7 @@ from daskclust.core.data.limits import check_columns, check_memory
 from daskclust.core.data.quote import quoted, short
 from daskclust.io.attrs import KEY, unpack
 from daskclust.io.files import reads
-from daskclust.io.rows import Stored, by_blocks, chunk_sizes
+from daskclust.io.rows import About, OnDemand, Stored, by_blocks, chunk_sizes
 from daskclust.io.schema import Naming, Table, short_names
 from daskclust.io.tables.parquet import rows_of
 from daskclust.io.tables.parquet_parts import joined, parts_of
@@ -52,6 +52,7 @@ def read_parquet(path: str, naming: Naming, chunks: int | None) -> Table:
     if not os.path.isdir(path):
         return _read_file(path, naming, chunks)
     files = parts_of(path)
+    chunks = About(chunks) if isinstance(chunks, OnDemand) else chunks  # Dask joins parts
     return joined({file: _read_file(file, replace(naming, source=file), chunks, is_part=True) for file in files})
 
 

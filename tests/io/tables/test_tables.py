@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
+import xarray as xr
 from cases.files.hits import refused, sample, watched_row_groups
 
 from daskclust.io import read_hits, write_hits
@@ -51,3 +53,18 @@ def test_npz(tmp_path: Path) -> None:
 
 
 # ROOT
+
+
+def test_text_that_is_missing_and_numbers_of_both_kinds_come_back_from_parquet(tmp_path: Path) -> None:
+    random = np.random.default_rng(0).random(5000, np.float32)
+    few = (random * 8).astype(np.int64).astype(np.float32)
+    words = np.array(["a", None, "b", "c"] * 1250, object)
+    columns = {"x": random, "y": few, "z": random.astype(np.float64), "words": words}
+    ds = xr.Dataset({name: ("hit", values) for name, values in columns.items()})
+    for each in (ds, ds.chunk(hit=2000)):
+        write_hits(each, tmp_path / "hits.parquet")
+        table = pq.read_table(tmp_path / "hits.parquet")
+        assert table["words"].to_pylist() == words.tolist()
+        assert all(np.array_equal(table[name].to_numpy(), columns[name]) for name in ("x", "y", "z"))
+        group = pq.ParquetFile(tmp_path / "hits.parquet").metadata.row_group(0)
+        assert [group.column(k).compression for k in range(3)] == ["UNCOMPRESSED", "SNAPPY", "SNAPPY"]

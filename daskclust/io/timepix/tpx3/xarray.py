@@ -4,42 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, Literal
 
-import numpy as np
-import numpy.typing as npt
 import xarray as xr
-from xarray.backends import BackendArray, BackendEntrypoint
-from xarray.core import indexing
+from xarray.backends import BackendEntrypoint
 
 from daskclust.core.data.fields import TIMEPIX
+from daskclust.io.on_demand import on_demand
 from daskclust.io.rows import check_hits_per_chunk
 from daskclust.io.timepix.tpx3.decode import DTYPES
-from daskclust.io.timepix.tpx3.read import AUTO_HITS, HitFile, open_hits, read_rows
+from daskclust.io.timepix.tpx3.read import AUTO_HITS, open_hits, read_rows
 from daskclust.io.timepix.tpx3.triggers import open_tpx3_triggers
-
-
-class HitArray(BackendArray):
-    """A column of hits that is read when it is asked for, chunk by chunk."""
-
-    def __init__(self, hits: HitFile, name: str) -> None:
-        self.hits, self.name = hits, name
-        self.shape = (hits.index.n_hits,)
-        self.dtype = np.dtype(DTYPES[name])
-
-    def __getitem__(self, key: indexing.ExplicitIndexer) -> npt.NDArray[Any]:
-        """Return the rows that a key chooses."""
-        return indexing.explicit_indexing_adapter(  # type: ignore[no-any-return,unused-ignore]
-            key, self.shape, indexing.IndexingSupport.BASIC, self._rows
-        )
-
-    def _rows(self, key: tuple[Any, ...]) -> Any:
-        """Return rows by a slice or a number."""
-        (chosen,) = key
-        if isinstance(chosen, slice):
-            start, stop, step = chosen.indices(self.shape[0])  # xarray reverses rows itself: steps are positive
-            return read_rows(self.hits, self.name, start, stop)[::step]
-        return read_rows(self.hits, self.name, chosen, chosen + 1)[0]
 
 
 class Tpx3Entrypoint(BackendEntrypoint):
@@ -76,12 +52,12 @@ class Tpx3Entrypoint(BackendEntrypoint):
                 name, layout=layout, gap=gap, disorder=disorder, chunks=chunks, phase_correction=phase_correction,
                 on_reset=on_reset,
             )  # fmt: skip
-            encoding = {"preferred_chunks": {"hit": hits.sizes}}
-            columns = {key: indexing.LazilyIndexedArray(HitArray(hits, key)) for key in DTYPES}
-            ds = xr.Dataset(
-                {key: ("hit", values, TIMEPIX.attrs[key], encoding) for key, values in columns.items()},
-                attrs=hits.attrs(name),
-            )
+            length, about = hits.index.n_hits, TIMEPIX.attrs
+            columns = {
+                key: on_demand("hit", partial(read_rows, hits, key), length, dtype, about[key], hits.sizes)
+                for key, dtype in DTYPES.items()
+            }
+            ds = xr.Dataset(columns, attrs=hits.attrs(name))
         return ds.drop_vars(drop_variables or (), errors="ignore")
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
