@@ -1,0 +1,1 @@
+"""Kernels of HDBSCAN* and the Euclidean minimum spanning tree."""
