@@ -14,22 +14,38 @@ from numpy.typing import NDArray
 
 from daskclust.core.device.arrays import HOST
 from daskclust.core.merge.own_ids import OwnIds
-from daskclust.hdbscan.far_neighbours import Points, gaps2, search
+from daskclust.hdbscan.far_neighbours import Points, gaps2, joined, search
 from daskclust.hdbscan.kernels.first_edges import Edges
 from daskclust.hdbscan.kernels.kruskal import find_heaviest, mark_forest
 from daskclust.hdbscan.spanning_tree import SpanningTree, spanning_tree
 
 Periods = tuple[float, ...]
 _LARGE = 256  # so many components at most, of this part of all points each, are looked at on their own
-_NEVER = 2000  # in place of the exponent of infinity
+_SOME = 256  # points of a block that tell how far others are, about
 
 
 # -------------------------------------------------------------------------------------------------------------- a block
-def tree_edges(X: Any, points: Points, own: Any, period: Periods, alpha: float) -> Edges:
-    """Return the edges of the tree of a chunk's points whose smaller id is its own, in their order."""
-    tree = spanning_tree(X, 1, period, alpha, core=points.core)
-    mine = own[tree.edges[:, 0]]
-    return edges_of(points, tree.edges[mine], tree.weight[mine], period)
+class BlockTree(NamedTuple):
+    """What a block sends up."""
+
+    edges: Edges  # shorter ones where it owns the point of the smaller id
+    ids: OwnIds  # of its own points
+    some: Points  # of these: edges between them join all blocks
+
+
+def tree_of(X: Any, points: Points, own: Any, limit: float, periods: Periods, alpha: float) -> BlockTree:
+    """Return the tree of a chunk's points; edges of a squared weight below `limit` are of one block alone."""
+    tree = spanning_tree(X, 1, periods, alpha, core=points.core)
+    sent = own[tree.edges[:, 0]] | (tree.weight >= limit)
+    mine = points.at(own)
+    some = mine.at(slice(None, None, 1 + len(mine.ids) // _SOME))
+    return BlockTree(edges_of(points, tree.edges[sent], tree.weight[sent], periods), OwnIds.of(mine.ids), some)
+
+
+def whole_tree_of(points: Points, periods: Periods, alpha: float) -> Edges:
+    """Return the tree of points, ascending by id."""
+    tree = spanning_tree(points.x, 1, periods, alpha, core=points.core)
+    return edges_of(points, tree.edges, tree.weight, periods)
 
 
 def edges_of(points: Points, ends: Any, weight: Any, period: Periods) -> Edges:
@@ -60,17 +76,15 @@ class Forest(NamedTuple):
     slices: list[Slice]
 
 
-def forest_of(found: list[tuple[Edges, OwnIds]], limit: float) -> Forest:
-    """Return the forest of all blocks' edges, given these and the ids of each one's own points.
-
-    Below `limit`, a squared weight, it has all edges of the tree.
-    """
-    n = sum(ids.size for _, ids in found)
-    edges, parent = first_of([each for each, _ in found], n, limit)
-    component, group, bound = _components(edges, parent, limit)
+def forest_of(found: list[BlockTree], limit: float, periods: Periods, alpha: float) -> Forest:
+    """Return the forest of what all blocks send; below `limit`, a squared weight, it has all edges of the tree."""
+    n = sum(each.ids.size for each in found)
+    between = whole_tree_of(joined([each.some for each in found]), periods, alpha)
+    edges, roots = first_of([*(each.edges for each in found), between], n, limit)
+    component, group, bound = _components(edges, roots, limit)
     slices = []
-    for _, ids in found:
-        mine = component[ids.on(HOST)]
+    for each in found:
+        mine = component[each.ids.on(HOST)]
         rows = np.flatnonzero(mine)
         slices.append(Slice(rows.astype(np.int32), mine[rows], group[mine[rows]], bound[mine[rows]]))
     return Forest(edges, n, slices)
@@ -112,7 +126,7 @@ def _components(
     ends = number[roots[np.column_stack([edges.low[above], edges.high[above]])]]
     parent, bound = np.arange(count, dtype=np.int32), np.full(count, np.inf)
     find_heaviest.run(1, ends, edges.weight[above], parent, parent.copy(), bound)
-    group = np.unique(np.where(np.isfinite(bound), np.frexp(bound)[1], _NEVER), return_inverse=True)[1] + _LARGE
+    group = np.unique(np.frexp(bound)[1], return_inverse=True)[1] + _LARGE
     large = int((sizes[places[:_LARGE]] * _LARGE >= len(roots)).sum())
     group[:large] = np.arange(large)
     return number[roots], group.astype(np.int32), bound
@@ -190,9 +204,6 @@ def links_of(own: Points, mine: Slice, outsiders: Outsiders, periods: Periods, a
 
 def whole_tree(forest: Forest, outsiders: Outsiders, links: list[Edges], periods: Periods, alpha: float) -> SpanningTree:
     """Return the tree of all points."""
-    order = np.argsort(outsiders.points.ids)
-    points = outsiders.points.at(order)
-    tree = spanning_tree(points.x, 1, periods, alpha, core=points.core)
-    between = edges_of(points, tree.edges, tree.weight, periods)
+    between = whole_tree_of(joined([outsiders.points]), periods, alpha)
     found, _ = first_of([forest.edges, between, *links], forest.size)
     return SpanningTree(np.column_stack([found.low, found.high]), found.weight, np.empty(0))

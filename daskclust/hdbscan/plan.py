@@ -30,7 +30,7 @@ from daskclust.core.run.plan import Cost, Plan
 from daskclust.core.space.grid import NARROWER, along_axes, wrap_positions
 from daskclust.core.space.partition import Chunk, Division, Partition
 from daskclust.hdbscan import block_trees, far_neighbours
-from daskclust.hdbscan.block_trees import Boxes, Edges, Forest, Outsiders, Slice
+from daskclust.hdbscan.block_trees import BlockTree, Boxes, Edges, Forest, Outsiders, Slice
 from daskclust.hdbscan.far_neighbours import Answers, Near, Points, is_own
 from daskclust.hdbscan.spanning_tree import SpanningTree
 
@@ -153,15 +153,14 @@ class Blocks:
         core = on_device_of(near.like, far_neighbours.known_core(near, asked))
         return work.PointResults(OwnIds.of(device_of(core).from_host(near.ids)), {"core": core})
 
-    def local(self, chunk: Chunk) -> tuple[Edges, OwnIds]:
-        """Return the edges of a chunk's tree, and the ids of its own points."""
-        points, own = Points.of(chunk, self.plan.period), is_own(chunk)
-        edges = block_trees.tree_edges(to_host(chunk.columns["X"]), points, own, self.plan.period, self.plan.alpha)
-        return edges, OwnIds.of(points.ids[own])
+    def local(self, chunk: Chunk) -> BlockTree:
+        """Return what a chunk sends of its tree."""
+        points, X = Points.of(chunk, self.plan.period), to_host(chunk.columns["X"])
+        return block_trees.tree_of(X, points, is_own(chunk), self._limit, self.plan.period, self.plan.alpha)
 
-    def forest(self, found: list[tuple[Edges, OwnIds]], *_turn: Any) -> Forest:
+    def forest(self, found: list[BlockTree], *_turn: Any) -> Forest:
         """Return the forest of the edges of all chunks."""
-        return block_trees.forest_of(found, (self.reach / self.plan.alpha) ** 2)
+        return block_trees.forest_of(found, self._limit, self.plan.period, self.plan.alpha)
 
     def boxes(self, chunk: Chunk, mine: Slice, block: int) -> Boxes:
         """Return where a chunk has points of the components."""
@@ -178,6 +177,11 @@ class Blocks:
     def tree(self, forest: Forest, outsiders: Outsiders, links: list[Edges]) -> SpanningTree:
         """Return the tree of all points."""
         return block_trees.whole_tree(forest, outsiders, links, self.plan.period, self.plan.alpha)
+
+    @property
+    def _limit(self) -> float:
+        """Below which squared weight blocks know all edges."""
+        return (self.reach / self.plan.alpha) ** 2
 
     def _own(self, chunk: Chunk) -> Points:
         return Points.of(chunk, self.plan.period).at(is_own(chunk))
