@@ -227,7 +227,8 @@ def _merged(tree: PointTree, points: rounds.Points, scratch: nearest_kernels.Scr
         components = rounds.Components(*(values[:left] for values in whole))
         components.skip[:] = finished
         largest = int(components.size.argmax())
-        components.skip[largest] |= left < n
+        is_spared = left < n  # the largest does not ask
+        components.skip[largest] |= is_spared
         asking = left - int(np.count_nonzero(components.skip))
         if asking == 0:
             break
@@ -245,7 +246,8 @@ def _merged(tree: PointTree, points: rounds.Points, scratch: nearest_kernels.Scr
             _run_pieces(rounds.search, scratch, points, components, tree, scratch)
             HOST.run(rounds.offer, leaves, most, points, components, tree, grain=512)
         done = (components.best < 0) & ~components.is_open
-        done[largest] = finished[largest]
+        if is_spared:
+            done[largest] = finished[largest]
         HOST.run(rounds.merge, 1, points, components, edges)
         HOST.run(rounds.renumber, n, points.component, components.new)
         left = int(counts[1])
