@@ -82,7 +82,7 @@ def spanning_tree(
     low, high, bad = survey(HOST, X)
     if bad < n:
         raise_not_finite(X[bad], bad)
-    spans = [cycle or b - a for a, b, cycle in zip(low, high, period, strict=True)]
+    spans = [cycle or b - a for a, b, cycle in zip(low.tolist(), high.tolist(), period, strict=True)]
     if not math.isfinite(sum(span * span for span in spans)):
         raise ValueError(f"squared distances of the points exceed float64: the extent is {max(spans):.3g}")
     if n < 2:
