@@ -1,1 +1,1 @@
-"""HDBSCAN* and the Euclidean minimum spanning tree: what they compute, and where."""
+"""HDBSCAN* and the Euclidean minimum spanning tree."""

@@ -132,7 +132,7 @@ def _components(
     return number[roots], group.astype(np.int32), bound
 
 
-# ------------------------------------------------------------------------------------------- what is left between blocks
+# ------------------------------------------------------------------------------------------------ what is between blocks
 class Boxes(NamedTuple):
     """Where the points of groups of components are in the blocks."""
 
@@ -202,7 +202,9 @@ def links_of(own: Points, mine: Slice, outsiders: Outsiders, periods: Periods, a
     return Edges(*(values[first.low[:, 0] >= 0, 0] for values in first))
 
 
-def whole_tree(forest: Forest, outsiders: Outsiders, links: list[Edges], periods: Periods, alpha: float) -> SpanningTree:
+def whole_tree(
+    forest: Forest, outsiders: Outsiders, links: list[Edges], periods: Periods, alpha: float
+) -> SpanningTree:
     """Return the tree of all points."""
     between = whole_tree_of(joined([outsiders.points]), periods, alpha)
     found, _ = first_of([forest.edges, between, *links], forest.size)

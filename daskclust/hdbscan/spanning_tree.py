@@ -1,21 +1,47 @@
-"""The minimum spanning tree of points by mutual-reachability distances: all pairs, one point after the other (Prim)."""
+"""The minimum spanning tree of points, of Euclidean or mutual-reachability lengths, exact and the same for any order.
+
+Edges are in order of (weight, squared length, smaller row, larger row), in float64 without fused operations, so there
+is one tree for any order of rows and number of threads. Points in Morton order are the leaves of a tree of boxes;
+Borůvka's rounds first read lists of neighbours, then search it (`kernels/rounds.py`).
+
+Many equal points are united first. Edges between them weigh their core distance and have no length, so they come first
+among edges of that weight, and no edge at them weighs less: they are a star around the smallest row, and that row's
+edges to others come before those of its equals.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.space.grid import wrap_positions
+from daskclust.core.data.checks import raise_not_finite
+from daskclust.core.device.arrays import HOST, Reused
+from daskclust.core.device.threads import thread_count
+from daskclust.core.space.bucket_sort import sort_points
+from daskclust.core.space.equal_rows import RowPlaces, equal_rows
+from daskclust.core.space.extent import survey
+from daskclust.core.space.grid import PAD, wrap_positions
+from daskclust.hdbscan.kernels import edges as edge_kernels
+from daskclust.hdbscan.kernels import nearest as nearest_kernels
+from daskclust.hdbscan.kernels import point_tree, rounds
+from daskclust.hdbscan.kernels.point_tree import DEPTH, KEY_BITS, LEAF, PointTree
+
+_SHARED = 8  # points of one Morton number that make us look for equal ones
+_UNROLLED = 3  # axes
 
 
 class SpanningTree(NamedTuple):
-    """Edges in the order of weight, squared length, smaller id and larger id."""
+    """Edges of a minimum spanning tree, or forest, in order of weight."""
 
-    edges: NDArray[np.int64]  # (n - 1, 2) the smaller id first
-    weight: NDArray[np.float64]  # (n - 1,) squared mutual-reachability lengths
-    core: NDArray[np.float64]  # (n,) squared distance to the min_samples-th point, itself counted
+    edges: NDArray[np.int64]
+    """(n - 1, 2) rows of the points of each edge, the smaller first."""
+    weight: NDArray[np.float64]
+    """(n - 1,) squared mutual-reachability lengths, ascending."""
+    core: NDArray[np.float64]
+    """(n,) squared core distances; 0 for ``min_samples=1``."""
 
 
 def spanning_tree(
@@ -24,46 +50,256 @@ def spanning_tree(
     period: tuple[float, ...] = (),
     alpha: float = 1.0,
     core: Any = None,
-    most: float = np.inf,
+    most: float = math.inf,
 ) -> SpanningTree:
-    """Return the minimum spanning tree of points (n, d); `core` may be known, edges above `most` are left out."""
-    points, n = _wrapped(X, period), len(X)
+    """Return the minimum spanning tree of points.
+
+    Parameters
+    ----------
+    X : numpy.ndarray of float32 or float64, shape (n, d)
+        Finite points.
+    min_samples : int
+        The core distance of a point is that to its `min_samples`-th nearest, itself counted. The square of an edge's
+        weight is the largest of its own squared length, divided by the square of `alpha`, and the two squared core
+        distances.
+    period : tuple of float
+        Period of each axis, 0 where it is open; empty if all are.
+    alpha : float
+        Divides lengths of edges, not core distances.
+    core : numpy.ndarray of float64, shape (n,), optional
+        Squared core distances, where they are known; `min_samples` then counts no more. Equal points have equal ones.
+    most : float
+        Edges of a larger weight, squared, are left out.
+
+    Returns
+    -------
+    SpanningTree
+    """
+    n, d = X.shape
+    if not 1 <= min_samples <= max(n, 1):
+        raise ValueError(f"min_samples must be from 1 to the number of points, {n}, got {min_samples}")
+    period = tuple(map(float, period)) or (0.0,) * d
+    low, high, bad = survey(HOST, X)
+    if bad < n:
+        raise_not_finite(X[bad], bad)
+    spans = [cycle or b - a for a, b, cycle in zip(low.tolist(), high.tolist(), period, strict=True)]
+    if not math.isfinite(sum(span * span for span in spans)):
+        raise ValueError(f"squared distances of the points exceed float64: the extent is {max(spans):.3g}")
+    if n < 2:
+        return SpanningTree(np.empty((0, 2), np.int64), np.empty(0), np.zeros(n) if core is None else core)
+    tree, places, memory = _sorted(np.ascontiguousarray(X), period, low, max(spans))
+    points, scratch, core = _described(tree, places, min_samples, core, alpha, memory)
+    found = _merged(tree, points, scratch, most if alpha == 1 else most * alpha * alpha * (1 + 1e-15))
+    return _ordered(tree, places, found, core, alpha, most)
+
+
+# ----------------------------------------------------------------------------------------------------------------- tree
+def _sorted(X: Any, period: tuple[float, ...], low: Any, extent: float) -> tuple[PointTree, RowPlaces | None, Reused]:
+    """Return the tree of points, the rows that they stand for where equal ones were united, and memory left."""
+    memory, places, is_cut = Reused(), None, X.shape[1] <= _UNROLLED
+    if is_cut:
+        keys, order, positions = _in_morton_order(X, period, low, extent, memory)
+    if not is_cut or _share(keys):
+        X = wrap_positions(X, period)
+        places = equal_rows(X)
+        if places.are_single:
+            places = None
+        else:
+            X = X[places.first]
+            if is_cut:
+                keys, order, positions = _in_morton_order(X, period, low, extent, memory)
+        if not is_cut or _share(keys):
+            keys, order, positions = _in_order_of_boxes(X)
+    return _built(keys, order, positions, period, memory), places, memory
+
+
+def _share(keys: Any) -> bool:
+    """Return whether many points have the same of sorted keys."""
+    return bool((keys[_SHARED:] == keys[:-_SHARED]).any())
+
+
+def _in_morton_order(X: Any, period: tuple[float, ...], low: Any, extent: float, memory: Reused) -> tuple[Any, ...]:
+    """Return keys in order, the row of each point, and coordinates (d, n + PAD)."""
+    n, d = X.shape
+    keys, order, positions = np.empty(n, np.int64), np.empty(n + PAD, np.int32), np.empty((d, n + PAD))
+    begin = tuple(0.0 if cycle else float(a) for a, cycle in zip(low, period, strict=True))
+    scale = 2.0 ** (KEY_BITS // d) * (1 - 1e-9) / extent if extent > 0 else 0.0
+    HOST.run(point_tree.write_keys, n, X, period, begin, min(scale, 1e300), keys)
+    if not sort_points(X, period, keys, 1 << KEY_BITS, order, positions, memory):
+        raise ValueError(f"{n} points are too many for one tree")
+    return keys, order, positions
+
+
+def _in_order_of_boxes(X: Any) -> tuple[Any, ...]:
+    """Return the same in order of scikit-learn's tree, which cuts at medians: for many axes, and very uneven points."""
+    from sklearn.neighbors import KDTree
+
+    points = X.astype(np.float64, copy=False)
+    _, rows, nodes, _ = KDTree(points, leaf_size=LEAF // 2).get_arrays()
+    keys, order, positions = (
+        np.zeros(len(X), np.int64),
+        np.full(len(X) + PAD, -1, np.int32),
+        np.zeros((X.shape[1], len(X) + PAD)),
+    )
+    keys[nodes["idx_start"][nodes["is_leaf"] != 0]] = 1
+    order[: len(X)], positions[:, : len(X)] = rows, points[rows].T
+    return keys.cumsum(), order, positions
+
+
+def _built(keys: Any, order: Any, positions: Any, period: tuple[float, ...], memory: Reused) -> PointTree:
+    """Return the tree of points that are in order."""
+    n, d = len(keys), len(period)
+    begin, leaf_node, counts = np.empty(n + 1, np.int32), np.empty(n, np.int32), np.empty(2, np.int64)
+    node, above = np.empty((2 * n, 4), np.int32), np.empty(2 * n, np.int32)
+    HOST.run(point_tree.build, 1, keys, np.empty((DEPTH, 3), np.int64), begin, leaf_node, node, above, counts)
+    memory.add(keys)
+    leaves, nodes = counts.tolist()
+    axes: Any = period if d <= _UNROLLED else np.array(period)
+    parts = begin[: leaves + 1], leaf_node[:leaves], node[:nodes], above[:nodes], np.empty((nodes, 2 * d))
+    tree = PointTree(axes, positions.reshape(-1), order, *parts)
+    HOST.run(point_tree.write_leaf_box, leaves, tree, grain=512)
+    HOST.run(point_tree.write_boxes, 1, tree)
+    return tree
+
+
+def _described(
+    tree: PointTree, places: RowPlaces | None, min_samples: int, core: Any, alpha: float, memory: Reused
+) -> tuple[rounds.Points, nearest_kernels.Scratch, Any]:
+    """Return what is known of points before any are merged, memory to search in, and core distances of rows."""
+    n, leaves, nodes = len(tree.order) - PAD, len(tree.leaf_node), len(tree.node)
+    rows, most_kept = tree.order[:n], nearest_kernels.MOST_KEPT
+    kept = min(4 * max(1, (min_samples - 1) // 4 + (min_samples > 4)), most_kept)
+    is_far = core is None and min_samples - 1 > most_kept
+    count = np.empty(0, np.int32) if places is None else places.counts[rows].astype(np.int32)
+    scratch = _scratch(min_samples if is_far else 0)
+    found, reach = np.zeros(n) if core is None else (core if places is None else core[places.first])[rows], np.empty(n)
+    nearest = memory.empty((n, kept), np.int32)
+    if is_far:
+        _run_pieces(nearest_kernels.find_core, scratch, tree, count, min_samples, scratch, found)
+    least = min_samples if core is None and not is_far else 1
+    _run_pieces(nearest_kernels.find_nearest, scratch, tree, count, least, scratch, nearest, found, reach)
     if core is None:
-        core = np.zeros(n)
-        for i in range(n if min_samples > 1 else 0):
-            core[i] = np.partition(_from(points, i, period), min_samples - 1)[min_samples - 1]
-    inside = np.zeros(n, np.bool_)
-    best = np.full((4, n), np.inf)  # weight, squared length, smaller and larger id of the first edge to each point
-    found, new = [], 0
-    for _ in range(n - 1):
-        inside[new] = True
-        length = _from(points, new, period)
-        ids = np.arange(n)
-        weight = np.maximum(np.maximum(core, core[new]), length / (alpha * alpha))
-        edge = np.stack([weight, length, np.minimum(ids, new), np.maximum(ids, new)])
-        is_less, is_same = np.zeros(n, np.bool_), np.ones(n, np.bool_)
-        for a, b in zip(edge, best, strict=True):
-            is_less |= is_same & (a < b)
-            is_same &= a == b
-        best = np.where(is_less, edge, best)
-        new = int(np.lexsort((*best[::-1], inside))[0])
-        found.append(best[:, new])
-    edges = np.array(found).reshape(-1, 4).T
-    edges = edges[:, np.lexsort(edges[::-1])]
-    edges = edges[:, edges[0] <= most]
-    return SpanningTree(edges[2:].T.astype(np.int64), edges[0], core)
+        core = np.empty(n)
+        core[rows] = found
+        core = core if places is None else core[places.of_row]
+    if alpha != 1:
+        found *= alpha * alpha
+    np.maximum(reach, found, out=reach)
+    points = rounds.Points(
+        np.arange(n + PAD, dtype=np.int32),
+        found,
+        nearest,
+        np.zeros(n, np.int8),
+        reach,
+        np.full(n, -1, np.int32),
+        memory.empty(n, np.float64),
+        memory.empty(n, np.float64),
+        np.empty(leaves),
+        np.ones(leaves, np.bool_),
+        np.zeros(nodes),
+        np.empty(nodes),
+    )
+    if core.any():
+        HOST.run(rounds.write_node_core, 1, points, tree)
+    return points, scratch, core
 
 
-def _wrapped(X: Any, period: tuple[float, ...]) -> NDArray[np.float64]:
-    return wrap_positions(X, period).astype(np.float64)
+def _scratch(heap: int) -> nearest_kernels.Scratch:
+    """Return memory for each piece that threads take."""
+    threads = thread_count()
+    pieces = 1 if threads == 1 else 16 * threads
+    size = LEAF * nearest_kernels.ROW
+    one, other, near = np.empty((pieces, LEAF)), np.empty((pieces, LEAF)), np.empty((pieces, size))
+    return nearest_kernels.Scratch(one, other, near, np.empty((pieces, size), np.int32), np.empty((pieces, heap)))
 
 
-def _from(points: Any, i: int, period: tuple[float, ...]) -> NDArray[np.float64]:
-    """Return the squared distances from one point."""
-    total = np.zeros(len(points))
-    for axis, cycle in enumerate(period or (0.0,) * points.shape[1]):
-        step = abs(points[:, axis] - points[i, axis])
-        if cycle:
-            step = np.minimum(step, cycle - step)
-        total += step * step
-    return total
+def _run_pieces(kernel: Any, scratch: nearest_kernels.Scratch, *args: Any) -> None:
+    HOST.run(kernel, len(scratch.radius), *args, grain=1)
+
+
+# --------------------------------------------------------------------------------------------------------------- merges
+def _merged(tree: PointTree, points: rounds.Points, scratch: nearest_kernels.Scratch, most: float) -> rounds.Edges:
+    """Return the edges of the tree of points, those that weigh at most `most`, in any order."""
+    n, leaves = len(points.core), len(tree.leaf_node)
+    ends, counts = np.empty((n - 1, 2), np.int32), np.array([0, n])
+    edges = rounds.Edges(ends, np.empty(n - 1), np.empty(n - 1), counts)
+    whole = rounds.Components(
+        np.ones(n, np.int32), np.empty(n, np.bool_), np.empty(n, np.bool_), np.empty(n), *np.empty((3, n), np.int32)
+    )
+    finished, is_searched, left = np.zeros(n, np.bool_), False, n
+    while left > 1:
+        components = rounds.Components(*(values[:left] for values in whole))
+        components.skip[:] = finished
+        largest = int(components.size.argmax())
+        is_spared = left < n  # the largest does not ask
+        components.skip[largest] |= is_spared
+        asking = left - int(np.count_nonzero(components.skip))
+        if asking == 0:
+            break
+        HOST.run(rounds.start_round, left, components)
+        HOST.run(rounds.look_in_lists, leaves, points, components, tree, grain=512)
+        HOST.run(rounds.offer, leaves, most, points, components, tree, grain=512)
+        HOST.run(rounds.write_bound, left, most, points, components)
+        if not is_searched:
+            HOST.run(rounds.find_open, leaves, points, components, tree, grain=512)
+            is_searched = 2 * int(np.count_nonzero(components.is_open)) >= asking
+        if is_searched:  # before, only components whose lists decide are merged
+            components.is_open[:] = False
+            HOST.run(rounds.describe_leaf, leaves, points, tree, grain=512)
+            HOST.run(rounds.describe_nodes, 1, points, tree)
+            _run_pieces(rounds.search, scratch, points, components, tree, scratch)
+            HOST.run(rounds.offer, leaves, most, points, components, tree, grain=512)
+        done = (components.best < 0) & ~components.is_open
+        if is_spared:
+            done[largest] = finished[largest]
+        HOST.run(rounds.merge, 1, points, components, edges)
+        HOST.run(rounds.renumber, n, points.component, components.new)
+        left = int(counts[1])
+        finished = np.zeros(left, np.bool_)
+        finished[components.new[done]] = True
+    found = int(counts[0])
+    return rounds.Edges(ends[:found], edges.weight[:found], edges.length[:found], counts)
+
+
+# ---------------------------------------------------------------------------------------------------------------- order
+def _ordered(
+    tree: PointTree, places: RowPlaces | None, found: rounds.Edges, core: Any, alpha: float, most: float
+) -> SpanningTree:
+    """Return edges between rows in order, those between equal rows among them."""
+    ends, weight, length, order = found.ends, found.weight, found.length, tree.order
+    if places is not None:
+        first, n = places.first, len(places.of_row)
+        others = np.flatnonzero(first[places.of_row] != np.arange(n))
+        stars = np.column_stack([first[places.of_row[others]], others])
+        ends = np.concatenate([first[order[ends]], stars])
+        weight, length = (np.concatenate([a, b]) for a, b in ((weight, core[others]), (length, np.zeros(len(others)))))
+        order = np.arange(n)
+    if alpha != 1:
+        rows = order[ends]
+        weight = np.maximum(length / (alpha * alpha), np.maximum(core[rows[:, 0]], core[rows[:, 1]]))
+    if places is not None or alpha != 1:
+        is_kept = weight <= most
+        ends, weight, length = ends[is_kept], weight[is_kept], length[is_kept]
+    edges, weight = _in_order(ends, weight, length, order)
+    return SpanningTree(edges, weight, core)
+
+
+def _in_order(ends: Any, weight: Any, length: Any, order: Any) -> tuple[Any, Any]:
+    """Return edges between rows of `order`, and their weights, in order."""
+    n, bits = len(weight), weight.view(np.int64)
+    edges, keys, places = np.empty((n, 2), np.int64), np.empty(n, np.int64), np.empty(n + PAD, np.int32)
+    if n == 0:
+        return edges, weight
+    HOST.run(edge_kernels.write_edge_keys, n, bits, int(bits.min()), keys)
+    by_key = weight.reshape(-1, 1), (0.0,), keys, int(keys.max()) + 1, places, np.empty((1, n + PAD))
+    if not sort_points(*by_key, Reused()):
+        places = np.argsort(keys, kind="stable").astype(np.int32)
+        keys = keys[places]
+    sorted_weight, sorted_length, is_long = np.empty(n), np.empty(n), np.empty(n, np.bool_)
+    HOST.run(edge_kernels.gather_edge, n, places, ends, weight, length, order, edges, sorted_weight, sorted_length)
+    HOST.run(edge_kernels.sort_run, n, keys, edges, sorted_weight, sorted_length, is_long)
+    if is_long.any():
+        at = np.flatnonzero(is_long)
+        by = at[np.lexsort((edges[at, 1], edges[at, 0], sorted_length[at], sorted_weight[at]))]
+        edges[at], sorted_weight[at] = edges[by], sorted_weight[by]
+    return edges, sorted_weight

@@ -208,9 +208,7 @@ def blocks_of_space(X: Any, count: int, period: tuple[float, ...], halo: HaloBy,
     return Division(partition, rows, partition.reached(seen.low, seen.high) if few else None)
 
 
-def _balanced(
-    sample: Any, seen: Looked, count: int, period: tuple[float, ...], halo: HaloBy
-) -> tuple[Partition, bool]:
+def _balanced(sample: Any, seen: Looked, count: int, period: tuple[float, ...], halo: HaloBy) -> tuple[Partition, bool]:
     """Return blocks with as many points each, and whether chunks have points for less than half of them."""
     halo = halo(sample) if callable(halo) else halo
     extents = [ends[:: max(1, len(ends) // _CHUNKS_COUNTED)] for ends in (seen.low, seen.high)]

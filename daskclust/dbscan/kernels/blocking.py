@@ -23,7 +23,7 @@ from daskclust.dbscan.kernels.blocks import (
     row_of,
     with_blocks,
 )
-from daskclust.dbscan.kernels.bucket_sort import sort_points
+from daskclust.core.space.bucket_sort import sort_points
 from daskclust.dbscan.kernels.distances import span_of
 
 _MOST_KEYS = 2**62

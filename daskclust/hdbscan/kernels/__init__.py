@@ -1,1 +1,1 @@
-"""Kernels of HDBSCAN* and the Euclidean minimum spanning tree."""
+"""Kernels of HDBSCAN* and of the minimum spanning tree."""
