@@ -82,7 +82,7 @@ def spanning_tree(
     low, high, bad = survey(HOST, X)
     if bad < n:
         raise_not_finite(X[bad], bad)
-    spans = [cycle or b - a for a, b, cycle in zip(low, high, period, strict=True)]
+    spans = [cycle or b - a for a, b, cycle in zip(low.tolist(), high.tolist(), period, strict=True)]
     if not math.isfinite(sum(span * span for span in spans)):
         raise ValueError(f"squared distances of the points exceed float64: the extent is {max(spans):.3g}")
     if n < 2:
@@ -136,7 +136,11 @@ def _in_order_of_boxes(X: Any) -> tuple[Any, ...]:
 
     points = X.astype(np.float64, copy=False)
     _, rows, nodes, _ = KDTree(points, leaf_size=LEAF // 2).get_arrays()
-    keys, order, positions = np.zeros(len(X), np.int64), np.full(len(X) + PAD, -1, np.int32), np.zeros((X.shape[1], len(X) + PAD))
+    keys, order, positions = (
+        np.zeros(len(X), np.int64),
+        np.full(len(X) + PAD, -1, np.int32),
+        np.zeros((X.shape[1], len(X) + PAD)),
+    )
     keys[nodes["idx_start"][nodes["is_leaf"] != 0]] = 1
     order[: len(X)], positions[:, : len(X)] = rows, points[rows].T
     return keys.cumsum(), order, positions
@@ -227,7 +231,8 @@ def _merged(tree: PointTree, points: rounds.Points, scratch: nearest_kernels.Scr
         components = rounds.Components(*(values[:left] for values in whole))
         components.skip[:] = finished
         largest = int(components.size.argmax())
-        components.skip[largest] |= left < n
+        is_spared = left < n  # the largest does not ask
+        components.skip[largest] |= is_spared
         asking = left - int(np.count_nonzero(components.skip))
         if asking == 0:
             break
@@ -245,7 +250,8 @@ def _merged(tree: PointTree, points: rounds.Points, scratch: nearest_kernels.Scr
             _run_pieces(rounds.search, scratch, points, components, tree, scratch)
             HOST.run(rounds.offer, leaves, most, points, components, tree, grain=512)
         done = (components.best < 0) & ~components.is_open
-        done[largest] = finished[largest]
+        if is_spared:
+            done[largest] = finished[largest]
         HOST.run(rounds.merge, 1, points, components, edges)
         HOST.run(rounds.renumber, n, points.component, components.new)
         left = int(counts[1])

@@ -32,6 +32,7 @@ _CHUNKS = 128  # that are looked at first, where there are more
 _CHUNKS_COUNTED = 128  # chunks that tell the same, and whether many have points for a block
 # Points of a sample: for each block, and at least and at most for all. With a thousand, blocks differ by a thirtieth.
 _OF_BLOCK, _SAMPLED, _MOST_SAMPLED = 1024, 1 << 18, 1 << 21
+HaloBy = Halo | Callable[[Any], Halo]
 _ERROR = 0.2  # of a block's number of points, relative, above which all chunks are looked at
 
 
@@ -80,7 +81,7 @@ def _divide(plan: Plan, columns: dict[str, Any], asked: str | Partition, workers
             )
         return Division(None, rows)
     points = X if X.ndim == 2 else X[:, None]
-    return blocks_of_space(points, task_count(X, rows), plan.period, plan.halo, rows)
+    return blocks_of_space(points, task_count(X, rows), plan.period, plan.halo_by or plan.halo, rows)
 
 
 def _with_halo(partition: Partition, plan: Plan) -> Partition:
@@ -182,7 +183,7 @@ def _pack_of(label: Any, labels: Any, pack: Any, nobody: int) -> Any:
 
 
 # ----------------------------------------------------------------------------------------------------- blocks of space
-def blocks_of_space(X: Any, count: int, period: tuple[float, ...], halo: Halo, rows: int = 0) -> Division:
+def blocks_of_space(X: Any, count: int, period: tuple[float, ...], halo: HaloBy, rows: int = 0) -> Division:
     """Return a division of a dask array (n, d) into `count` blocks of space with as many points each.
 
     Blocks are as cubic as they can be; where points come in the order of space, they are slabs or columns instead, if
@@ -207,8 +208,9 @@ def blocks_of_space(X: Any, count: int, period: tuple[float, ...], halo: Halo, r
     return Division(partition, rows, partition.reached(seen.low, seen.high) if few else None)
 
 
-def _balanced(sample: Any, seen: Looked, count: int, period: tuple[float, ...], halo: Halo) -> tuple[Partition, bool]:
+def _balanced(sample: Any, seen: Looked, count: int, period: tuple[float, ...], halo: HaloBy) -> tuple[Partition, bool]:
     """Return blocks with as many points each, and whether chunks have points for less than half of them."""
+    halo = halo(sample) if callable(halo) else halo
     extents = [ends[:: max(1, len(ends) // _CHUNKS_COUNTED)] for ends in (seen.low, seen.high)]
     axes = _axes_to_cut(sample[:: max(1, len(sample) // _LOOKED_AT)], extents, count, period, halo)
     partition = _blocks(sample, axes, count, period, halo)

@@ -12,6 +12,7 @@ edges between global ids and summaries, never points. In memory there is one chu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -24,7 +25,7 @@ from daskclust.core.device.machine_code.compiling import expecting
 from daskclust.core.run import merging
 from daskclust.core.run import steps as work
 from daskclust.core.run.division import divide
-from daskclust.core.run.exchange import Layout, exchange_for
+from daskclust.core.run.exchange import Layout, PieceOf, exchange_for
 from daskclust.core.run.graph import ChunkSteps, unboxed
 from daskclust.core.run.plan import Plan, WholePlan
 from daskclust.core.space.partition import Chunk, Division, Partition
@@ -129,13 +130,50 @@ class Lazy:
         measures = self._measured(plan)
         steps, local = self._local(plan, measures, width)
         slices, count = merging.slices(steps, plan, local, self._layout, width)
-        back = self._exchange.back(steps, "finish", partial(work.finish, plan), local, slices)
-        results = self._as_arrays(steps, back, plan.results)
+        results = self.of_points(steps, "finish", partial(work.finish, plan), (local, slices), plan.results)
         if plan.before_merge is not None:  # these results wait for no other chunk
             known = steps.each("early", partial(work.before_merge, plan), measures)
-            back = self._exchange.back(steps, "early", work.part_of, known)
-            results |= self._as_arrays(steps, back, plan.results_before_merge)
+            results |= self.of_points(steps, "early", work.part_of, (known,), plan.results_before_merge)
         return results | {"n_clusters": whole(count, _count, (), np.int64)}
+
+    def steps(self, name: str, *content: Any) -> tuple[ChunkSteps, Any]:
+        """Return steps for a system that merges more than once, and the chunks that they begin with.
+
+        Parameters
+        ----------
+        name : str
+            What dask's dashboard calls them.
+        *content : object
+            What decides about the results, besides the points.
+
+        Returns
+        -------
+        ChunkSteps, dask array of Chunk, shape (m, 1)
+        """
+        return ChunkSteps(f"{name}-", *content, self._chunks.name), self._chunks
+
+    def of_points(
+        self, steps: ChunkSteps, step: str, piece_of: PieceOf, values: tuple[Any, ...], dtypes: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return results for each point in the order and the chunks of the input.
+
+        Parameters
+        ----------
+        steps : ChunkSteps
+        step : str
+            Name of the step that gives them.
+        piece_of : function
+            ``piece_of(*values, *ends)``, see `PieceOf`.
+        values : tuple of dask arrays of objects, shape (m, 1)
+            One of each for each chunk.
+        dtypes : mapping of str to dtype
+            Names of the results and their dtypes; None is the dtype of the points.
+
+        Returns
+        -------
+        dict of dask arrays
+        """
+        return self._as_arrays(steps, self._exchange.back(steps, step, piece_of, *values), dtypes)
 
     def _merged(self, plan: WholePlan) -> Any:
         """Return what `merge` makes of the frontiers of all chunks: results about the data set as a whole."""
@@ -185,10 +223,15 @@ def gather(
     """Return results about the data set as a whole: attributes of what `merge` gives, with these shapes and dtypes."""
     if is_dask(next(iter(columns.values()))):
         merged = Lazy(columns, division, plan)._merged(plan)
-        return {name: whole(merged, partial(_attribute, name), *kind) for name, kind in results.items()}
+        return attributes(merged, results)
     with expecting(plan.kernels):
         merged = plan.merge([plan.local(plan.measure(Chunk(named_for_kernels(columns))))[1]])
     return {name: getattr(merged, name) for name in results}
+
+
+def attributes(box: Any, results: dict[str, tuple[Any, Any]]) -> dict[str, Any]:
+    """Return attributes of what one step gives, (1, 1), as dask arrays of one chunk with these shapes and dtypes."""
+    return {name: whole(box, partial(_attribute, name), *kind) for name, kind in results.items()}
 
 
 def _result(box: Any, result: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -30,10 +31,16 @@ def merge_width() -> int:
 def merged(steps: ChunkSteps, plan: WholePlan, found: Any) -> tuple[Any, Any]:
     """Add the merge of all frontiers on one worker; return what it gives, and the frontiers."""
     frontiers = steps.each("frontiers", work.frontier, found)  # dask takes "frontier", of 8 letters, for a hash
+    if plan.carry:
+        return steps.in_groups("merge", partial(work.merge, plan), frontiers), frontiers
+    return at_once(steps, "merge", partial(work.merge, plan), frontiers), frontiers
+
+
+def at_once(steps: ChunkSteps, step: str, function: Callable[..., Any], values: Any) -> Any:
+    """Add a step that is given the list of all values, which are made in the order of their chunks, and two more."""
     # Of chunks that one step needs, dask begins with any, and keeps what it has read for the others. A chain of steps
     # that do nothing leads it through them in order; they wait for each other, and chunks do not.
-    turns = None if plan.carry else steps.chain("turn", work.wait_in_order, frontiers)
-    return steps.in_groups("merge", partial(work.merge, plan), frontiers, after=turns), frontiers
+    return steps.in_groups(step, function, values, after=steps.chain("turn", work.wait_in_order, values))
 
 
 def slices(steps: ChunkSteps, plan: Plan, found: Any, layout: Layout, width: int) -> tuple[Any, Any]:

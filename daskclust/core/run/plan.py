@@ -115,6 +115,9 @@ class Plan(WholePlan):
         wait for the merge. Ids may be None where one chunk holds all points.
     results_before_merge : mapping of str to dtype
         Names and dtypes of these results.
+    halo_by : method or None
+        ``halo_by(sample)`` returns the halo, given some of the points, where these say how wide it is best; any halo
+        from `reach` on gives the same results.
     one_chunk : method or None
         ``one_chunk(measures)`` returns all results, with ``n_clusters``, where one chunk holds all points: a shorter
         way to the same as by `local`, `merge` and `finish`.
@@ -126,6 +129,7 @@ class Plan(WholePlan):
     min_size: int | None = None
     before_merge: Callable[[Any], tuple[Any, dict[str, Any]]] | None = None
     results_before_merge: ClassVar[Mapping[str, Any]] = {}
+    halo_by: Callable[[Any], Halo] | None = None
     one_chunk: Callable[[Any], dict[str, Any]] | None = None
 
     @property

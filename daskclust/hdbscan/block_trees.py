@@ -1,0 +1,211 @@
+"""Spanning trees of blocks, and the forest of all that they make: components, and what is asked between them.
+
+Edges of a tree below a limit are known where every block has them. The components that they make are joined by few
+edges more. A block's own point may be an end of one where another block has points of another component, not farther
+than the heaviest edge on the way between these components that is known already.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskclust.core.device.arrays import HOST
+from daskclust.core.merge.own_ids import OwnIds
+from daskclust.hdbscan.far_neighbours import Points, gaps2, joined, search
+from daskclust.hdbscan.kernels.first_edges import Edges
+from daskclust.hdbscan.kernels.kruskal import find_heaviest, mark_forest
+from daskclust.hdbscan.spanning_tree import SpanningTree, spanning_tree
+
+Periods = tuple[float, ...]
+_LARGE = 256  # so many components at most, of this part of all points each, are looked at on their own
+_SOME = 256  # points of a block that tell how far others are, about
+
+
+# -------------------------------------------------------------------------------------------------------------- a block
+class BlockTree(NamedTuple):
+    """What a block sends up."""
+
+    edges: Edges  # shorter ones where it owns the point of the smaller id
+    ids: OwnIds  # of its own points
+    some: Points  # of these: edges between them join all blocks
+
+
+def tree_of(X: Any, points: Points, own: Any, limit: float, periods: Periods, alpha: float) -> BlockTree:
+    """Return the tree of a chunk's points; edges of a squared weight below `limit` are of one block alone."""
+    tree = spanning_tree(X, 1, periods, alpha, core=points.core)
+    sent = own[tree.edges[:, 0]] | (tree.weight >= limit)
+    mine = points.at(own)
+    some = mine.at(slice(None, None, 1 + len(mine.ids) // _SOME))
+    return BlockTree(edges_of(points, tree.edges[sent], tree.weight[sent], periods), OwnIds.of(mine.ids), some)
+
+
+def whole_tree_of(points: Points, periods: Periods, alpha: float) -> Edges:
+    """Return the tree of points, ascending by id."""
+    tree = spanning_tree(points.x, 1, periods, alpha, core=points.core)
+    return edges_of(points, tree.edges, tree.weight, periods)
+
+
+def edges_of(points: Points, ends: Any, weight: Any, period: Periods) -> Edges:
+    """Return edges between points as such between ids, with their lengths."""
+    length = np.zeros(len(ends))
+    for axis, cycle in enumerate(period or (0.0,) * points.x.shape[1]):
+        step = abs(points.x[ends[:, 0], axis] - points.x[ends[:, 1], axis])
+        step = np.minimum(step, cycle - step) if cycle else step
+        length += step * step
+    return Edges(weight, length, points.ids[ends[:, 0]], points.ids[ends[:, 1]])
+
+
+# ----------------------------------------------------------------------------------------------------------- all blocks
+class Slice(NamedTuple):
+    """What a chunk must know of its own points that are not of the largest component."""
+
+    rows: NDArray[np.int32]  # among its own
+    component: NDArray[np.int32]
+    group: NDArray[np.int32]  # of components that are looked at together
+    bound: NDArray[np.float64]  # squared weight that no edge need have between the component and the largest one
+
+
+class Forest(NamedTuple):
+    """The minimum spanning forest of the edges of all blocks, and their points' components below the limit."""
+
+    edges: Edges
+    size: int  # points
+    slices: list[Slice]
+
+
+def forest_of(found: list[BlockTree], limit: float, periods: Periods, alpha: float) -> Forest:
+    """Return the forest of what all blocks send; below `limit`, a squared weight, it has all edges of the tree."""
+    n = sum(each.ids.size for each in found)
+    between = whole_tree_of(joined([each.some for each in found]), periods, alpha)
+    edges, roots = first_of([*(each.edges for each in found), between], n, limit)
+    component, group, bound = _components(edges, roots, limit)
+    slices = []
+    for each in found:
+        mine = component[each.ids.on(HOST)]
+        rows = np.flatnonzero(mine)
+        slices.append(Slice(rows.astype(np.int32), mine[rows], group[mine[rows]], bound[mine[rows]]))
+    return Forest(edges, n, slices)
+
+
+def first_of(parts: list[Edges], n: int, limit: float = np.inf) -> tuple[Edges, NDArray[np.int32]]:
+    """Return the minimum spanning forest of edges, in order, and each point's root by those below a limit."""
+    edges = in_order(Edges(*map(np.concatenate, zip(*parts, strict=True))))
+    ends, parent = np.column_stack([edges.low, edges.high]), np.arange(n, dtype=np.int32)
+    is_kept, below = np.empty(len(ends), np.bool_), int(np.searchsorted(edges.weight, limit))
+    mark_forest.run(1, ends[:below], parent, is_kept[:below])
+    roots = parent.copy()
+    mark_forest.run(1, ends[below:], parent, is_kept[below:])
+    return Edges(*(values[is_kept] for values in edges)), roots
+
+
+def in_order(edges: Edges) -> Edges:
+    """Return edges by weight, length, smaller and larger id."""
+    order = np.argsort(edges.weight, kind="stable")
+    weight = edges.weight[order]
+    is_tied = np.zeros(len(order), np.bool_)
+    is_tied[1:] = weight[1:] == weight[:-1]
+    is_tied[:-1] |= is_tied[1:]
+    tied = order[is_tied]
+    order[is_tied] = tied[np.lexsort([values[tied] for values in reversed(edges)])]
+    return Edges(*(values[order] for values in edges))
+
+
+def _components(
+    edges: Edges, roots: NDArray[np.int32], limit: float
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
+    """Return each point's component, the largest is 0, and the group and the bound of each component (see `Slice`)."""
+    sizes = np.bincount(roots)
+    places = np.flatnonzero(sizes)
+    places = places[np.argsort(-sizes[places], kind="stable")]
+    number, count = np.empty(len(sizes), np.int32), len(places)
+    number[places] = np.arange(count)
+    above = edges.weight >= limit
+    ends = number[roots[np.column_stack([edges.low[above], edges.high[above]])]]
+    parent, bound = np.arange(count, dtype=np.int32), np.full(count, np.inf)
+    find_heaviest.run(1, ends, edges.weight[above], parent, parent.copy(), bound)
+    group = np.unique(np.frexp(bound)[1], return_inverse=True)[1] + _LARGE
+    large = int((sizes[places[:_LARGE]] * _LARGE >= len(roots)).sum())
+    group[:large] = np.arange(large)
+    return number[roots], group.astype(np.int32), bound
+
+
+# ------------------------------------------------------------------------------------------------ what is between blocks
+class Boxes(NamedTuple):
+    """Where the points of groups of components are in the blocks."""
+
+    block: NDArray[np.int64]
+    group: NDArray[np.int32]  # 0: the largest component; from `_LARGE` on there are several components in each
+    ends: NDArray[np.float64]  # (m, 2, d) the lowest and the highest coordinates
+    core: NDArray[np.float64]  # the least squared core distance
+    bound: NDArray[np.float64]  # the largest of these components
+
+
+def boxes_of(own: Points, mine: Slice, block: int) -> Boxes:
+    """Return the boxes of a block's own points."""
+    group, bound = np.zeros(len(own.ids), np.int32), np.zeros(len(own.ids))
+    group[mine.rows], bound[mine.rows] = mine.group, mine.bound
+    order = np.argsort(group, kind="stable")
+    found, begins = np.unique(group[order], return_index=True)
+    if not len(found):
+        return Boxes(found.astype(np.int64), found, np.empty((0, 2, own.x.shape[1])), np.empty(0), np.empty(0))
+    x = own.x[order]
+    ends = np.stack([np.minimum.reduceat(x, begins), np.maximum.reduceat(x, begins)], axis=1)
+    core, most = np.minimum.reduceat(own.core[order], begins), np.maximum.reduceat(bound[order], begins)
+    return Boxes(np.full(len(found), block), found, ends, core, most)
+
+
+class Outsiders(NamedTuple):
+    """Points outside the largest component that may be ends of edges to points of other blocks."""
+
+    points: Points
+    component: NDArray[np.int32]
+    bound: NDArray[np.float64]
+
+
+def outsiders_of(own: Points, mine: Slice, block: int, boxes: list[Boxes], periods: Periods, alpha: float) -> Outsiders:
+    """Return those of a block."""
+    points, is_one = own.at(mine.rows), np.zeros(len(mine.rows), np.bool_)
+    every = Boxes(*map(np.concatenate, zip(*boxes, strict=True)))
+    for k in np.flatnonzero(every.block != block):
+        group = every.group[k]
+        asks = np.flatnonzero(~is_one & ((mine.group != group) | (group >= _LARGE)))
+        gap = gaps2(points.x[asks], *every.ends[k], periods) / (alpha * alpha)
+        least = np.maximum(np.maximum(gap, points.core[asks]), every.core[k])
+        is_one[asks] = least <= np.maximum(mine.bound[asks], every.bound[k])
+    return Outsiders(points.at(is_one), mine.component[is_one], mine.bound[is_one])
+
+
+def joined_outsiders(parts: list[Outsiders], *_turn: Any) -> Outsiders:
+    """Return those of all blocks, by component and id."""
+    ids, x, core = map(np.concatenate, zip(*(part.points for part in parts), strict=True))
+    component, bound = (np.concatenate([part[k] for part in parts]) for k in (1, 2))
+    order = np.lexsort([ids, component])
+    return Outsiders(Points(ids, x, core).at(order), component[order], bound[order])
+
+
+def links_of(own: Points, mine: Slice, outsiders: Outsiders, periods: Periods, alpha: float) -> Edges:
+    """Return for each component the first edge from its outsiders to a block's own points of the largest one."""
+    is_largest = np.ones(len(own.ids), np.bool_)
+    is_largest[mine.rows] = False
+    among = own.at(is_largest)
+    asks = np.zeros(len(outsiders.component), np.bool_)
+    if len(among.ids):
+        gap = gaps2(outsiders.points.x, among.x.min(axis=0), among.x.max(axis=0), periods) / (alpha * alpha)
+        asks = np.maximum(gap, outsiders.points.core) <= outsiders.bound
+    found, begins = np.unique(outsiders.component[asks], return_index=True)
+    first = Edges(*(np.empty((len(found), 1), dtype) for dtype in (np.float64, np.float64, np.int64, np.int64)))
+    first.weight[:, 0], first.length[:], first.low[:], first.high[:] = outsiders.bound[asks][begins], np.inf, -1, -1
+    search(outsiders.points.at(asks), np.append(begins, asks.sum()), among, first, periods, alpha)
+    return Edges(*(values[first.low[:, 0] >= 0, 0] for values in first))
+
+
+def whole_tree(
+    forest: Forest, outsiders: Outsiders, links: list[Edges], periods: Periods, alpha: float
+) -> SpanningTree:
+    """Return the tree of all points."""
+    between = whole_tree_of(joined([outsiders.points]), periods, alpha)
+    found, _ = first_of([forest.edges, between, *links], forest.size)
+    return SpanningTree(np.column_stack([found.low, found.high]), found.weight, np.empty(0))

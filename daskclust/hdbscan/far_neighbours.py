@@ -1,0 +1,147 @@
+"""Core distances in blocks: those that the halo does not tell are asked of the points of all blocks.
+
+A point's k-th neighbour in its block and halo is its k-th of all where it is nearer than the way out of the halo. For
+the others the squared distance to it is a bound: every block answers with its own points that are nearer.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskclust.core.device.arrays import HOST, to_host
+from daskclust.core.space.extent import extent_of
+from daskclust.core.space.grid import wrap_positions
+from daskclust.core.space.partition import Chunk
+from daskclust.hdbscan.kernels.first_edges import BoxTree, Edges, find_first
+from daskclust.hdbscan.spanning_tree import spanning_tree
+
+SURELY = 1 - 2.0**-40  # of a length: what is shorter is so however it was rounded
+_LEAF = 16  # points of a leaf, at least
+
+
+class Points(NamedTuple):
+    """Points on the host, ascending by id."""
+
+    ids: NDArray[np.int64]
+    x: NDArray[np.float64]  # (n, d), periodic coordinates within [0, period)
+    core: NDArray[np.float64]  # squared core distances, or bounds of these
+
+    @classmethod
+    def of(cls, chunk: Chunk, period: tuple[float, ...]) -> Points:
+        """Return those of a chunk, which are finite."""
+        extent_of(chunk)
+        x = wrap_positions(to_host(chunk.columns["X"]), period).astype(np.float64)
+        core = to_host(chunk.columns["core"]) if "core" in chunk.columns else np.zeros(len(x))
+        return cls(chunk.ids_on_host(), x, core)
+
+    def at(self, rows: Any) -> Points:
+        """Return some of them."""
+        return Points(*(values[rows] for values in self))
+
+
+def joined(parts: list[Points]) -> Points:
+    """Return the points of several chunks."""
+    every = Points(*map(np.concatenate, zip(*parts, strict=True)))
+    return every.at(np.argsort(every.ids))
+
+
+def is_own(chunk: Chunk) -> NDArray[np.bool_]:
+    """Return which points a chunk owns."""
+    return np.ones(len(chunk.columns["X"]), np.bool_) if chunk.owned is None else to_host(chunk.owned)
+
+
+class Near(NamedTuple):
+    """What a chunk knows of the core distances of its own points."""
+
+    ids: NDArray[np.int64]
+    core: NDArray[np.float64]
+    open: Points  # those of which it knows bounds
+    like: Any  # an empty array of the class of the points
+
+
+def near_core(chunk: Chunk, k: int, reach: float, period: tuple[float, ...]) -> Near:
+    """Return what a chunk knows that has all points within `reach` of its block along each axis."""
+    own, points = is_own(chunk), Points.of(chunk, period)
+    if len(points.x) >= k:
+        core = spanning_tree(to_host(chunk.columns["X"]), k, period, most=0.0).core
+    else:
+        core = np.full(len(points.x), np.inf)
+    mine = points.at(own)._replace(core=core[own])
+    out = np.full(len(mine.x), np.inf)
+    for axis, (low, high) in enumerate(chunk.region):
+        out = np.minimum(out, np.minimum(mine.x[:, axis] - low, high - mine.x[:, axis]) + reach)
+    return Near(mine.ids, mine.core, mine.at(~(mine.core < (SURELY * out) ** 2)), chunk.columns["X"][:0])
+
+
+class Answers(NamedTuple):
+    """The least squared distances from points that ask to those of a chunk."""
+
+    rows: NDArray[np.int64]  # which of the points that ask
+    least: NDArray[np.float64]  # (m, k)
+
+
+def answers(chunk: Chunk, asking: Points, k: int, period: tuple[float, ...]) -> Answers:
+    """Return the distances from points to a chunk's own ones that may be below their bounds."""
+    mine = Points.of(chunk, period).at(is_own(chunk))
+    rows = _within(asking, asking.core, mine, period)
+    first = Edges(*(np.empty((len(rows), k), dtype) for dtype in (np.float64, np.float64, np.int64, np.int64)))
+    first.weight[:] = first.length[:] = asking.core[rows, None]
+    first.low[:] = first.high[:] = -1
+    asks = asking.at(rows)._replace(core=np.zeros(len(rows)))
+    search(asks, np.arange(len(rows) + 1), mine._replace(core=np.zeros(len(mine.x))), first, period)
+    return Answers(rows, first.weight)
+
+
+def asked_core(asking: Points, parts: list[Answers], k: int) -> Points:
+    """Return points with their core distances, given the answers of all chunks."""
+    m = len(asking.ids)
+    row = np.concatenate([np.arange(m).repeat(k), *(part.rows.repeat(k) for part in parts)])
+    least = np.concatenate([asking.core.repeat(k), *(part.least.ravel() for part in parts)])
+    order = np.lexsort((least, row))
+    return asking._replace(core=least[order][np.searchsorted(row[order], np.arange(m)) + k - 1])
+
+
+def known_core(near: Near, asked: Points) -> NDArray[np.float64]:
+    """Return the core distances of a chunk's own points."""
+    core = near.core.copy()
+    core[np.searchsorted(near.ids, near.open.ids)] = asked.core[np.searchsorted(asked.ids, near.open.ids)]
+    return core
+
+
+# ---------------------------------------------------------------------------------------------------------- the search
+def search(
+    asking: Points, begins: Any, among: Points, first: Edges, period: tuple[float, ...], alpha: float = 1.0
+) -> None:
+    """Find the first edges from each group of points, which begin at `begins`, to some points: see `find_first`."""
+    if not len(asking.ids) or not len(among.ids):
+        return
+    from sklearn.neighbors import KDTree
+
+    _, order, nodes, boxes = KDTree(among.x, leaf_size=_LEAF).get_arrays()
+    among, cycle = among.at(order), np.array(period or (0.0,) * among.x.shape[1])
+    begin, end = nodes["idx_start"].copy(), nodes["idx_end"].copy()
+    tree = BoxTree(among.x, among.core, among.ids, cycle, begin, end, np.ascontiguousarray(boxes))
+    HOST.run(find_first, len(begins) - 1, begins, asking.x, asking.core, asking.ids, tree, alpha * alpha, first)
+
+
+def gaps2(x: Any, low: Any, high: Any, period: tuple[float, ...]) -> NDArray[np.float64]:
+    """Return squared distances of points (n, d) from a box: as rounded, no point in it is nearer."""
+    total = np.zeros(len(x))
+    for axis in range(x.shape[1]):
+        below, above = low[axis] - x[:, axis], x[:, axis] - high[axis]
+        gap = np.maximum(np.maximum(below, above), 0.0)
+        if period and period[axis]:
+            farthest = np.maximum(high[axis] - x[:, axis], x[:, axis] - low[axis])
+            gap = np.minimum(gap, np.maximum(period[axis] - farthest, 0.0))
+        total += gap * gap
+    return total
+
+
+def _within(asking: Points, bound: Any, mine: Points, period: tuple[float, ...]) -> NDArray[np.int64]:
+    """Return which points may have some of a chunk's own within a squared bound."""
+    if not len(mine.ids):
+        return np.empty(0, np.int64)
+    return np.flatnonzero(gaps2(asking.x, mine.x.min(axis=0), mine.x.max(axis=0), period) <= bound)

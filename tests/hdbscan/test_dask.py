@@ -1,0 +1,265 @@
+"""The spanning tree of dask arrays is that of arrays in memory, to the bit, however points are divided."""
+
+import itertools
+from dataclasses import dataclass
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from cases.clue import raise_if_dask_computes
+from cases.lanes import a_shape, drawn_points, every_shape, put_on_seams, quick_first, row_chunks
+from cases.steps import some_planes
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskclust.core.space.partition import Chunk, Division, Partition
+from daskclust.datasets import cosmology_box
+from daskclust.hdbscan import block_trees, far_neighbours
+from daskclust.hdbscan.kernels.first_edges import Edges
+from daskclust.hdbscan.plan import Blocks, TreePlan, reach_of, spanning_tree_of
+from daskclust.hdbscan.spanning_tree import spanning_tree
+
+SHAPES = [(2, np.float64), (3, np.float64), (1, np.float64), (2, np.float32), (3, np.float32), (5, np.float64)]
+KINDS = ["lattice", "tenths", "uniform", "clumps", "places", "equal"]
+
+
+@dataclass
+class Case:
+    """Points and parameters."""
+
+    X: np.ndarray
+    min_samples: int = 1
+    period: tuple[float, ...] = ()
+    alpha: float = 1.0
+
+    def in_memory(self):
+        return spanning_tree(self.X, self.min_samples, self.period, self.alpha)
+
+    def lazy(self, rows, partition="auto"):
+        X = da.from_array(self.X, chunks=(rows, self.X.shape[1]))
+        return spanning_tree_of(X, self.min_samples, self.period, self.alpha, partition)
+
+    def partition(self, *cuts, halo=1.0):
+        planes = tuple(np.array(each, float) for each in cuts)
+        return Partition(cuts=planes, period=self.period or (0.0,) * self.X.shape[1], halo=halo)
+
+    def plan(self):
+        return TreePlan(len(self.X), self.min_samples, self.alpha, self.period or (0.0,) * self.X.shape[1])
+
+
+def assert_same(lazy, wanted):
+    """Demand the same bits."""
+    for name, values in zip(("edges", "weight", "core"), dask.compute(*lazy), strict=True):
+        np.testing.assert_array_equal(values, getattr(wanted, name), err_msg=name, strict=True)
+
+
+def assert_divided(case, *divisions, halos=(0.0, 0.7, 2.5)):
+    """Demand the tree in memory of divisions by planes, whatever the halo, and of blocks that are chosen here."""
+    wanted, n = case.in_memory(), len(case.X)
+    for cuts, halo in itertools.product(divisions, halos):
+        assert_same(case.lazy((n // 2, n - n // 2), case.partition(*cuts, halo=halo)), wanted)
+    assert_same(case.lazy((n // 3, 0, n - n // 3)), wanted)
+
+
+@st.composite
+def cases(draw, most=70):
+    d, dtype = draw(a_shape(SHAPES))
+    n, size = draw(st.integers(1, most)), 4.0
+    X = drawn_points(np.random.default_rng(draw(st.integers(0, 2**32))), draw(st.sampled_from(KINDS)), n, d, size)
+    X = X.astype(dtype)
+    period = ()
+    if draw(st.booleans()):
+        period = tuple(draw(st.sampled_from([0.0, 8.0, 9.5])) for _ in range(d))
+        put_on_seams(draw, X, period)
+    if draw(st.booleans()):
+        X[-1, 0] += 1e4
+    return Case(X, min(draw(st.sampled_from([1, 2, 5])), n), period, draw(st.sampled_from([1.0, 1.0, 0.7, 1.5])))
+
+
+@every_shape
+@given(st.data(), cases())
+def test_any_division(data, case):
+    rows = data.draw(row_chunks(len(case.X)))
+    planes = data.draw(some_planes(case.X, case.period))
+    halo = data.draw(st.sampled_from([0.0, 0.1, 1.0, 1.0, 3.0]))
+    assert_same(case.lazy(rows, case.partition(*planes, halo=halo)), case.in_memory())
+
+
+@every_shape
+@given(st.data(), cases())
+def test_any_chunks(data, case):
+    """Blocks and halos are chosen here."""
+    assert_same(case.lazy(data.draw(row_chunks(len(case.X)))), case.in_memory())
+
+
+# ------------------------------------------------------------------------------------------------ adversarial divisions
+RNG = np.random.default_rng(5)
+CUTS = ([[-2.0, 0.0, 2.0]], [[0.0], [0.0]], [[-3.0, -1.0, 1.0, 3.0], [-2.0, 2.0]])
+
+
+@pytest.mark.parametrize("min_samples", [1, 5])
+def test_component_that_winds_through_blocks(min_samples):
+    """A snake whose arms are nearer to each other in one block than any of its points elsewhere."""
+    s = np.linspace(0, 12, 120)
+    X = np.stack([4 * np.sin(s), s / 2 - 3 + 0.2 * np.cos(5 * s)], axis=1)[RNG.permutation(120)]
+    assert_divided(Case(X, min_samples), *CUTS)
+
+
+@pytest.mark.parametrize("min_samples", [1, 4])
+def test_all_points_equal(min_samples):
+    assert_divided(Case(np.full((40, 2), 0.5), min_samples), *CUTS, [[0.5]])
+
+
+@pytest.mark.parametrize(("min_samples", "period"), [(1, ()), (6, ()), (6, (5.0, 5.0))])
+def test_lattice(min_samples, period):
+    """All edges of one length: ids decide, in blocks and between them."""
+    X = np.stack(np.meshgrid(*[np.arange(-2.5, 2.5, 0.5)] * 2), axis=-1).reshape(-1, 2)[RNG.permutation(100)]
+    case = Case(X, min_samples, period)
+    cuts = [[[1.0, 2.5, 4.0]], [[2.5], [0.25, 3.0]]] if period else [*CUTS, [[0.25], [0.5]]]
+    assert_divided(case, *cuts, halos=(0.0, 0.5, 1.0))
+
+
+@pytest.mark.parametrize("min_samples", [1, 5])
+def test_far_outlier(min_samples):
+    X = RNG.normal(0, 1, (80, 2))
+    X[17] = 1e9, -1e9
+    X[40] = -300.0, 0.0
+    assert_divided(Case(X, min_samples), *CUTS)
+
+
+@pytest.mark.parametrize("min_samples", [1, 5])
+def test_gap_that_is_wider_than_blocks(min_samples):
+    """Two clusters, each of several blocks, that no halo joins; then one of them in a block alone, then empty blocks."""
+    X = np.concatenate([RNG.normal((-20, 0), 1, (60, 2)), RNG.normal((20, 0), 1, (50, 2)), [[0.0, 30.0]]])
+    case = Case(X[RNG.permutation(111)], min_samples)
+    assert_divided(case, [[-21.0, -20.0, -19.0, 19.5, 20.5]], [[0.0]], [[-5.0, 0.0, 5.0], [-9.0, 9.0, 20.0]])
+
+
+@pytest.mark.parametrize("min_samples", [1, 3])
+def test_many_small_clusters(min_samples):
+    """None percolates: most points are outside of the largest component."""
+    centres = RNG.uniform(-50, 50, (40, 3))
+    X = np.repeat(centres, 3, axis=0) + RNG.normal(0, 0.01, (120, 3))
+    assert_divided(Case(X, min_samples), *CUTS, [[-30.0, 0.0, 30.0], [0.0], [10.0]])
+
+
+def test_one_point_a_chunk():
+    X = RNG.normal(0, 3, (24, 2))
+    for min_samples in (1, 5, 24):
+        case = Case(X, min_samples)
+        every = np.sort(X[:, 0])[1:]
+        for halo in (0.0, 1.0):
+            assert_same(case.lazy((1,) * 24, case.partition(every, halo=halo)), case.in_memory())
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("min_samples", [1, 5])
+def test_periodic_shift(dtype, min_samples):
+    """Whole periods away points are the same, and blocks meet around the box."""
+    X = np.round(RNG.uniform(0, 8, (90, 2)) * 16) / 16
+    shifted = (X + 8 * RNG.integers(-2, 3, X.shape)).astype(dtype)
+    case = Case(shifted, min_samples, (8.0, 8.0))
+    wanted = Case(X.astype(dtype), min_samples, (8.0, 8.0)).in_memory()
+    for cuts, halo in itertools.product(([[2.0, 4.0, 6.0]], [[4.0], [1.0, 7.0]]), (0.0, 1.0, 9.0)):
+        assert_same(case.lazy((50, 40), case.partition(*cuts, halo=halo)), wanted)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_few_points(n):
+    for rows in ((n,), (0, n, 0)):
+        assert_same(Case(np.ones((n, 2))).lazy(rows), Case(np.ones((n, 2))).in_memory())
+
+
+# ---------------------------------------------------------------------------------------------------------- lazy arrays
+def test_nothing_is_computed_but_a_sample():
+    case = Case(RNG.normal(0, 2, (200, 2)), 5)
+    with raise_if_dask_computes():
+        lazy = case.lazy((60, 140), case.partition([0.0], [0.0]))
+    assert lazy.core.chunks == ((60, 140),)
+    assert lazy.edges.shape == (199, 2)
+    assert lazy.weight.shape == (199,)
+    assert_same(lazy, case.in_memory())
+
+
+@pytest.mark.parametrize("scheduler", quick_first(["threads", "processes"]))
+def test_schedulers(scheduler):
+    case = Case(RNG.normal(0, 2, (300, 3)), 4)
+    with dask.config.set(scheduler=scheduler, num_workers=2):
+        assert_same(case.lazy((70, 130, 100)), case.in_memory())
+
+
+@pytest.mark.parametrize("processes", [pytest.param(True, marks=pytest.mark.slow), False])
+def test_distributed(processes):
+    from daskclust import workers
+
+    case = Case(RNG.normal(0, 2, (300, 3)), 4)
+    with workers.start(2, processes=processes) as client, dask.config.set(scheduler=client):
+        assert_same(case.lazy((70, 130, 100)), case.in_memory())
+
+
+def test_point_that_is_not_finite():
+    X = RNG.normal(0, 2, (50, 2))
+    X[31, 1] = np.nan
+    with pytest.raises(ValueError, match="31"):
+        Case(X).lazy((20, 30)).edges.compute()
+
+
+def test_other_partitions_are_refused():
+    with pytest.raises(ValueError, match="partition must be"):
+        Case(RNG.normal(0, 2, (50, 2))).lazy((20, 30), "layers")
+
+
+# ------------------------------------------------------------------------------------------------------- what goes where
+def test_halo_by_a_sample():
+    """Nearly all points are of one component, and few are copied, whether data is clustered or uniform."""
+    ds = cosmology_box(20_000, rng=0)
+    box = np.stack([ds[axis].values for axis in "xyz"], axis=1)
+    side = ds.attrs["boxsize"]
+    for X, most in ((box, 3.0), (RNG.uniform(0, side, (20_000, 3)), 2.5)):
+        case = Case(X, 1, (side,) * 3)
+        halo = case.plan().halo_by(X[::7])
+        assert 0.8 < halo / (side / 20_000 ** (1 / 3)) < most
+    assert Case(np.ones((10, 2))).plan().halo_by(np.ones((10, 2))) > 0
+    assert Case(np.ones((0, 2))).plan().halo_by(np.ones((0, 2))) > 0
+
+
+def test_outsiders_are_near_what_they_may_meet():
+    """Of two clusters the smaller one's points ask that are not farther from the other one than an edge that is known."""
+    left, right = RNG.uniform((-8, 0), (-1, 7), (300, 2)), RNG.uniform((1, 0), (8, 7), (280, 2))
+    case = Case(np.concatenate([left, right]), 1, (0.0, 0.0))
+    partition = case.partition([-4.0, 0.0, 4.0], [3.5], halo=1.5)
+    blocks = Blocks(case.plan(), reach_of(Division(partition)))
+    chunks = partition.split({"X": case.X}, 0)
+    forest = blocks.forest([blocks.local(chunk) for chunk in chunks])
+    boxes = [blocks.boxes(*pair, k) for k, pair in enumerate(zip(chunks, forest.slices, strict=True))]
+    asking = [blocks.outsiders(*pair, boxes, k) for k, pair in enumerate(zip(chunks, forest.slices, strict=True))]
+    outsiders = block_trees.joined_outsiders(asking)
+    assert sum(len(mine.rows) for mine in forest.slices) >= 280
+    assert len(outsiders.component) < 280
+    edge = case.in_memory().weight[-1]
+    assert edge > blocks.reach**2  # the halo does not tell the edge over the gap
+    assert outsiders.bound[outsiders.component == 1].min() >= edge
+
+
+@given(st.data(), cases())
+def test_first_edges(data, case):
+    """What a block answers is what all pairs say."""
+    points = far_neighbours.Points.of(Chunk({"X": case.X}), case.plan().period)
+    is_asking = np.arange(len(case.X)) % 3 == 0
+    k = data.draw(st.integers(1, 4))
+    groups = np.sort(np.random.default_rng(k).integers(0, 4, is_asking.sum()))
+    core = np.random.default_rng(0).choice([0.0, 1.0, 4.0], len(case.X))
+    points = points._replace(core=core)
+    asking, among = points.at(is_asking), points.at(~is_asking)
+    first = Edges(*(np.full((4, k), fill) for fill in (np.inf, np.inf, -1, -1)))
+    far_neighbours.search(asking, np.searchsorted(groups, np.arange(5)), among, first, case.plan().period, case.alpha)
+    for group in range(4):
+        ends = [(a, b) for a in np.flatnonzero(is_asking)[groups == group] for b in np.flatnonzero(~is_asking)]
+        ends = np.sort(np.array(ends, np.int64).reshape(-1, 2), axis=1)
+        length = block_trees.edges_of(points, ends, np.zeros(len(ends)), case.plan().period).length
+        weight = np.maximum(np.maximum(core[ends[:, 0]], core[ends[:, 1]]), length / (case.alpha * case.alpha))
+        every = block_trees.in_order(Edges(weight, length, *ends.T))
+        for found, wanted in zip(first, every, strict=True):
+            count = min(k, len(ends))
+            np.testing.assert_array_equal(found[group, :count], wanted[:count])
