@@ -255,6 +255,10 @@ def swap(i, j, blocks, count):
     at = blocks.order[i]
     blocks.order[i] = blocks.order[j]
     blocks.order[j] = at
+    if len(blocks.slot) > 0:
+        at = blocks.slot[i]
+        blocks.slot[i] = blocks.slot[j]
+        blocks.slot[j] = at
     number = count[i]
     count[i] = count[j]
     count[j] = number
