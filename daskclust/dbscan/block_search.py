@@ -11,10 +11,12 @@ from daskclust.core.device.unionfind import start
 from daskclust.core.space.extent import survey
 from daskclust.core.space.grid import PAD
 from daskclust.dbscan.kernels import clusters, core_points, links, on_cuda
-from daskclust.dbscan.kernels.blocking import sort_into_blocks, write_boxes
-from daskclust.dbscan.kernels.blocks import PARTS, make_grid
+from daskclust.dbscan.kernels.blocking import sort_into_blocks
+from daskclust.dbscan.kernels.blocks import CELL_BITS, PARTS, make_grid
+from daskclust.dbscan.kernels.distances import write_boxes
 from daskclust.dbscan.kernels.masks import CorePoints
 
+_MOST_BITS = 2  # of the cells of a block along an axis, on the CPU: most blocks hold up to 64 points
 _POINTS_A_PAIR = 16  # for each place on CUDA's list of pairs of cells
 
 
@@ -27,8 +29,8 @@ class BlockSearch:
 
     def __init__(self, device: Host | Cuda, X: Any, eps: float, period: tuple[float, ...], extent: Any) -> None:
         self._device, self._n = device, len(X)
-        grid = make_grid(extent[0], extent[1], eps, period)
-        self.blocks, self.memory = sort_into_blocks(device, X, grid, eps)
+        grid = make_grid(extent[0], extent[1], eps, period, _MOST_BITS if device is HOST else CELL_BITS)
+        self.blocks, self.memory, self.way_back = sort_into_blocks(device, X, grid, eps)
         self.limits = squared_limits(eps, X.dtype.type)
         self.order, self.start, self.positions = self.blocks.order, self.blocks.start, self.blocks.positions
         self.stop, self._occupied, self.in_order = self.start[1:], self.blocks.occupied, True

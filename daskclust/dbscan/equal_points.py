@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from daskclust.core.device.arrays import HOST
 from daskclust.core.space.equal_rows import RowPlaces
 from daskclust.core.space.grid import PAD
+from daskclust.dbscan.kernels.bucket_sort import in_one_bucket
 from daskclust.dbscan.kernels.core_points import sum_weights
 
 
@@ -30,6 +31,7 @@ class PlaceSearch:
         shift = self._places.begin[:-1][sorted_places] - self._begin[:-1]
         self.order = np.zeros(len(self._place) + PAD, np.int32)
         self.order[: len(self._place)] = self._places.members[np.arange(len(self._place)) + shift[self._place]]
+        self.way_back = in_one_bucket(self.order[: len(self._place)])
         self.start, self.stop = self._begin[self._search.start], self._begin[self._search.stop]
 
     @property

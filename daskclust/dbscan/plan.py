@@ -14,7 +14,6 @@ import numpy as np
 
 from daskclust.core.data.checks import check_count
 from daskclust.core.device.arrays import HOST, Cuda, Host, Reused, device_of
-from daskclust.core.device.radix import in_buckets
 from daskclust.core.merge.own_ids import OwnIds
 from daskclust.core.merge.sets import Fragments, Slice, merge_fragments
 from daskclust.core.run.plan import Cost, Plan
@@ -24,7 +23,7 @@ from daskclust.core.space.grid import PAD, WIDER
 from daskclust.core.space.partition import Chunk
 from daskclust.dbscan.block_search import BlockSearch
 from daskclust.dbscan.equal_points import PlaceSearch
-from daskclust.dbscan.kernels import clusters, on_cuda
+from daskclust.dbscan.kernels import bucket_sort, clusters, on_cuda
 from daskclust.dbscan.pair_search import PairSearch
 from daskclust.dbscan.tree_search import TreeSearch
 
@@ -164,46 +163,44 @@ class DbscanPlan(Plan):
             return None
         return (*_faces(chunk), self.eps * WIDER)
 
-    def _count(self, device: Host | Cuda, search: Search, parent: Any, owned: Any) -> tuple[Any, Any, Any]:
-        """Return, for each set's root, the first of its points and how many the chunk owns; parents become roots.
-
-        Also return a mark for each point, False.
-        """
-        n, cells = len(search.order) - PAD, search.n_cells
+    def _count(self, device: Host | Cuda, search: Search, parent: Any, owned: Any) -> tuple[Any, Any]:
+        """Return, for each set's root, the first of its points and how many the chunk owns; parents become roots."""
+        cells = search.n_cells
         first, size = (search.memory.empty(cells, np.int32) for _ in range(2))
-        is_first = search.memory.empty(n, np.bool_)
-        device.run(clusters.start_counts, max(n, cells), first, size, is_first)
+        first.fill(clusters.NONE)
+        size.fill(0)
         args = search.start, search.order, search.stop, search.in_order, owned, parent, first, size
         device.run(clusters.first_points, cells, *args)
-        return first, size, is_first
+        return first, size
 
     def _results(self, device: Host | Cuda, X: Any, search: Search, parent: Any) -> dict[str, Any]:
         """Return the results where one chunk holds all points."""
         n, cells = len(X), search.n_cells
-        first, size, is_first = self._count(device, search, parent, device.empty(0, np.bool_))
+        first, size = self._count(device, search, parent, device.empty(0, np.bool_))
         least = np.int32(min(self.min_size, MOST_NEIGHBOURS))
-        device.run(clusters.mark_first, cells, search.start, search.stop, parent, first, size, least, is_first)
-        up_to = search.memory.empty(n, np.int32)
-        device.running_sum(is_first, up_to)
+        words = (n + 63) // 64
+        marks, up_to = device.full(words, 0, np.int64), device.empty(words, np.int32)
+        sets = search.start, search.stop, parent, first, size, least, marks
+        device.run(clusters.mark_first, cells, *sets)
+        device.run(clusters.count_marks, words, marks, up_to)
+        device.running_sum(up_to, up_to)
         number = search.memory.empty(cells, np.int32)
-        sets = parent, first, size, least, up_to
-        device.run(clusters.number_cells, cells, search.start, search.stop, *sets, number)
+        device.run(clusters.number_cells, cells, *sets, up_to, number)
         label = search.memory.empty(0 if self.links_alone else n, np.int32)
         if not self.links_alone:
             search.label_border(number, device.empty(0, np.int32), label)
         if isinstance(search.memory, Reused):
             search.memory.add(search.positions)  # all distances are known
         labels, is_core = device.empty(n, np.int64), device.empty(n, np.bool_)
-        args = search.start, search.order, search.stop, number, label
         if device is HOST:
-            found, moved = (search.memory.empty(n, np.uint64) for _ in range(2))
-            device.run(clusters.write_found, cells, *args, found, grain=2048)
-            low = clusters.PLACE_BIT
-            in_buckets(found, low, low + n.bit_length(), moved)  # then labels are written within the cache
-            device.run(clusters.write_labels, n, moved, labels, is_core)
+            found, way_back = search.memory.empty(n, np.int32), search.way_back
+            args = search.start, way_back.slot, search.stop, number, label, found
+            device.run(clusters.write_found, cells, *args, grain=2048)
+            device.run(bucket_sort.write_labels, len(way_back.begins), way_back, found, labels, is_core, grain=1)
         else:
+            args = search.start, search.order, search.stop, number, label
             device.run(on_cuda.label_point, n, *args, labels, is_core)
-        n_clusters = int(device.to_host(up_to[n - 1 :])[0])
+        n_clusters = int(device.to_host(up_to[-1:])[0])
         return {"labels": labels, "is_core": is_core, "n_clusters": n_clusters}
 
     def _sets(self, device: Host | Cuda, chunk: Chunk, search: Search, parent: Any) -> tuple[LinkedSets, Fragments]:
@@ -213,7 +210,7 @@ class DbscanPlan(Plan):
         """
         n, cells = len(chunk.ids), search.n_cells
         owned = device.full(n, True, np.bool_) if chunk.owned is None else chunk.owned
-        first, size, _ = self._count(device, search, parent, owned)
+        first, size = self._count(device, search, parent, owned)
         order = search.order[:n]
         is_core, root, others = self._roots(device, search, parent, owned[order])
         is_shared = is_core & self._is_shared(device, chunk, search, owned)

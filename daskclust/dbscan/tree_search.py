@@ -10,6 +10,7 @@ from daskclust.core.device.arrays import HOST, Cuda, Host
 from daskclust.core.device.unionfind import start
 from daskclust.core.space.grid import PAD, wrap_positions
 from daskclust.dbscan.kernels import clusters, tree
+from daskclust.dbscan.kernels.bucket_sort import in_one_bucket
 from daskclust.dbscan.kernels.core_points import forget_far
 
 _LEAF = 32  # points of a leaf, at least
@@ -27,7 +28,7 @@ class TreeSearch:
         self.n_cells, self._period, points = len(X), period, points[order]
         self.order, self.positions, self.in_order = _and_behind(order, 0).astype(np.int32), _padded(points), True
         self.start = np.arange(len(X) + 1, dtype=np.int32)
-        self.stop = self.start[1:]
+        self.stop, self.way_back = self.start[1:], in_one_bucket(order)
 
         # Each scaled coordinate is rounded by up to 2**-24 of the largest, as is a period and a difference from one.
         middle = boxes[0, 0] / 2 + boxes[1, 0] / 2

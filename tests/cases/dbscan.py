@@ -137,7 +137,7 @@ def planes(draw, case):
     return case.partition(*draw(some_planes(case.X, case.period)), farther=draw(st.sampled_from([1.0, 1.0, 1.5])))
 
 
-def blocks_of(X, eps, period=None):
+def blocks_of(X, eps, period=None, most_bits=2):
     period = period or (0.0,) * X.shape[1]
-    grid = make_grid(X.min(axis=0).astype(float), X.max(axis=0).astype(float), eps, period)
+    grid = make_grid(X.min(axis=0).astype(float), X.max(axis=0).astype(float), eps, period, most_bits)
     return sort_into_blocks(HOST, X, grid, eps)[0]

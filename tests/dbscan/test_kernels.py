@@ -108,7 +108,7 @@ def test_neighbours_meet_within_reach(drawn):
     n, d = X.shape
     positions, order = blocks.positions[:, :n].T, blocks.order[:n]
     block = np.searchsorted(blocks.start[blocks.first_cell], np.arange(n), side="right") - 1
-    width = 1 << (6 // d)
+    width = 1 << blocks.grid.bits
     cell = ((positions - blocks.grid.low) * blocks.grid.inverse).astype(int)
     cell = np.minimum(cell, np.array(blocks.grid.cells) - 1)
     bit = ((cell % width) * width ** np.arange(d)[::-1]).sum(axis=1)

@@ -61,16 +61,6 @@ def sort_records(records, other, n, shift, bits, counts):
     return moved
 
 
-def in_buckets(numbers: Any, low: int, high: int, moved: Any) -> None:
-    """Write unsigned 64-bit `numbers` (n,) to `moved` (n,), bucket after bucket, in each as they come.
-
-    A bucket is told by some of the bits from `low` to below `high`, which are the highest of all numbers.
-    """
-    shift = max(low, high - (len(numbers) // BUCKET).bit_length())
-    begins = bucket_begins(numbers, shift, high)
-    _to_buckets.run(len(begins), numbers, shift, begins, moved, grain=1)
-
-
 def bucket_begins(numbers: Any, shift: int, high: int) -> Any:
     """Return where the numbers of each piece of `numbers` (n,) begin in each bucket, one of the bits from `shift` up.
 
@@ -91,14 +81,3 @@ def _count(piece, numbers, shift, counts):
     n, pieces = len(numbers), len(counts)
     for i in range(n * piece // pieces, n * (piece + 1) // pieces):
         counts[piece, np.uint64(numbers[i] >> np.uint64(shift))] += 1
-
-
-@kernel
-def _to_buckets(piece, numbers, shift, begins, spare):
-    """Move a piece's numbers to their buckets in `spare`."""
-    n, pieces = len(numbers), len(begins)
-    for i in range(n * piece // pieces, n * (piece + 1) // pieces):
-        bucket = np.uint64(numbers[i] >> np.uint64(shift))
-        place = begins[piece, bucket]
-        begins[piece, bucket] = place + 1
-        spare[np.uint64(place)] = numbers[i]

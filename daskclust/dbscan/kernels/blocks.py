@@ -18,7 +18,7 @@ from daskclust.core.device.kernels import body
 from daskclust.core.device.operations import count_bits, lowest_bit
 from daskclust.core.space.grid import lower_bound
 
-CELL_BITS = 6  # 64 cells a block
+CELL_BITS = 6  # at most 64 cells a block
 BUNDLE = 64  # sorted points that share a box
 SELF = 13  # the code of a block itself among the 27 around it
 PARTS = 5  # rows of blocks that hold those behind a block: its own and four more
@@ -36,6 +36,7 @@ class BlockGrid(NamedTuple):
     blocks: tuple[int, ...]  # number of blocks
     lowest: tuple[int, ...]  # the first and the last of the blocks that touch a block, counted from it
     highest: tuple[int, ...]
+    bits: int  # 2**bits cells of a block stand side by side along each axis
     always_wraps: bool  # whether a period is so short that any two blocks may meet around it
 
 
@@ -43,7 +44,7 @@ class Blocks(NamedTuple):
     """Points sorted by block and cell, padded by `PAD`."""
 
     grid: BlockGrid
-    reach: Any  # (64, 27) int64: the cells of each neighbouring block within reach of a cell
+    reach: Any  # (cells of a block, 27) int64: the cells of each neighbouring block within reach of a cell
     positions: Any  # (d, n + PAD) coordinates, periodic ones within [0, period)
     boxes: Any  # (2 d, n / BUNDLE) the lowest, then the highest coordinates of BUNDLE points each
     order: Any  # (n + PAD,) int32: where the point stands in the input
@@ -51,7 +52,8 @@ class Blocks(NamedTuple):
     place: Any  # (cells,) int64: CELL_BITS times shifted, the block of each cell, and its bit there; empty on the CPU
     first_cell: Any  # (blocks + 1,) int32: where each block's cells begin
     occupied: Any  # (blocks,) int64: a bit for each cell that holds points
-    first: Any  # (blocks + 1,) int32: where each block's points begin; this and the next two are empty on CUDA
+    slot: Any  # (n,) int32: where each point stood in the buckets of `WayBack`; this and the next three are empty on CUDA
+    first: Any  # (blocks + 1,) int32: where each block's points begin
     heads: Any  # (blocks,) uint64: a bit for each of its points that is the first of a cell; 0 for more than 64 points
     box: Any  # (blocks, 2 d): the lowest, then the highest coordinates of its points; only where there are several
     row: Any  # (blocks,) int32: the row of each block
@@ -61,31 +63,36 @@ class Blocks(NamedTuple):
     row_filter: Any  # uint64: bits that such rows set, so that most of the others need no search; empty on CUDA
     bitmap: Any  # uint64, a bit for each block of the grid, set where it holds points; empty on CUDA, and if too many
     rank: Any  # int32: blocks before those of each of its words
-    inside: Any  # (blocks,) int64: which bit each block is, -1 for those that a face or a period is beside
+    inside: Any  # (blocks,) int64: which bit each block is, -1 for those that a period is beside
     counts: Any  # (2,) int32: how many cells and blocks there are; on CUDA arrays of them may be longer
 
 
-def make_grid(low: NDArray[np.float64], high: NDArray[np.float64], eps: float, period: tuple[float, ...]) -> BlockGrid:
-    """Return the grid that covers the box from `low` to `high`, periodic axes as a whole."""
+def make_grid(
+    low: NDArray[np.float64], high: NDArray[np.float64], eps: float, period: tuple[float, ...], most_bits: int
+) -> BlockGrid:
+    """Return the grid that covers the box from `low` to `high`, and a block more on each side of it.
+
+    Of a periodic axis it covers the period. Blocks are up to ``2**most_bits`` cells wide, at most 64 cells together.
+    """
     d = len(period)
-    width = 1 << (CELL_BITS // d)
+    bits = min(CELL_BITS // d, most_bits)
+    width = 1 << bits
     extent = max(cycle or b - a for a, b, cycle in zip(low, high, period, strict=True))
     # points of a cell are neighbours after all rounding, of the cell's number too where there are very many
     side = eps / (math.sqrt(d) * (1 + 1e-6 + extent / eps * 2.0**-49))
     inverse, begin, cells = [], [], []
     for a, b, cycle in zip(low, high, period, strict=True):
         # blocks tile a period
-        count = width * math.ceil(cycle / side / width) if cycle else math.floor((b - a) / side) + 1
+        count = width * math.ceil(cycle / side / width) if cycle else math.floor((b - a) / side) + 1 + 2 * width
         inverse.append(count / cycle if cycle else 1.0 / side)
         begin.append(0.0 if cycle else float(a))
         cells.append(count)
-    return with_blocks(BlockGrid(tuple(inverse), tuple(begin), tuple(cells), tuple(period), (), (), (), False))
+    return with_blocks(BlockGrid(tuple(inverse), tuple(begin), tuple(cells), tuple(period), (), (), (), bits, False))
 
 
 def with_blocks(grid: BlockGrid) -> BlockGrid:
     """Return the grid with the blocks that its number of cells makes."""
-    d = len(grid.cells)
-    width = 1 << (CELL_BITS // d)
+    d, width = len(grid.cells), 1 << grid.bits
     blocks = [1] * (3 - d) + [-(-count // width) for count in grid.cells]
     short = [False] * (3 - d) + [
         bool(cycle) and count <= 2 for cycle, count in zip(grid.period, blocks[3 - d :], strict=True)
@@ -106,15 +113,14 @@ def reach_table(grid: BlockGrid, eps: float) -> NDArray[np.int64]:
     rings = tuple(
         count if cycle and count <= 2 else 0 for cycle, count in zip(grid.period, grid.blocks[3 - d :], strict=True)
     )
-    return _reach_table(steps, rings)
+    return _reach_table(steps, rings, grid.bits)
 
 
 @functools.cache
-def _reach_table(steps: tuple[int, ...], rings: tuple[int, ...]) -> NDArray[np.int64]:
+def _reach_table(steps: tuple[int, ...], rings: tuple[int, ...], bits: int) -> NDArray[np.int64]:
     """Return `reach_table` of cells so many steps apart; `rings` are the blocks of short periods, else 0."""
-    d = len(steps)
-    width = 1 << (CELL_BITS // d)
-    places = np.stack(np.unravel_index(np.arange(64), (width,) * d), axis=1)
+    d, width = len(steps), 1 << bits
+    places = np.stack(np.unravel_index(np.arange(width**d), (width,) * d), axis=1)
     offsets = np.stack(np.meshgrid(*[np.arange(-s, s + 1) for s in steps], indexing="ij"), axis=-1).reshape(-1, d)
     block, place = np.divmod(places[:, None] + offsets, width)
     for axis, count in enumerate(rings):
@@ -123,8 +129,8 @@ def _reach_table(steps: tuple[int, ...], rings: tuple[int, ...]) -> NDArray[np.i
     weights = 3 ** np.arange(d)[::-1]
     code = SELF + block @ weights
     bit = (place @ (width ** np.arange(d)[::-1])).astype(np.uint64)
-    table = np.zeros((64, 27), np.uint64)
-    np.bitwise_or.at(table, (np.arange(64)[:, None], code), np.uint64(1) << bit)
+    table = np.zeros((width**d, 27), np.uint64)
+    np.bitwise_or.at(table, (np.arange(width**d)[:, None], code), np.uint64(1) << bit)
     return table.view(np.int64)
 
 
@@ -286,6 +292,19 @@ def fold_part(state, a, part, lowest_of_own, blocks, context):
 
 # --------------------------------------------------------------------------------------------- neighbours, on the CPU
 @body
+def is_inside(block, blocks):
+    """Return whether no block around a block lies around a period."""
+    grid, axes = blocks.grid, len(blocks.grid.period)
+    inside = not grid.always_wraps
+    x, y = row_of(block, blocks)
+    at = (x, y, np.int64(blocks.column[block]))
+    for k in range(axes):
+        if grid.period[k] > 0.0:
+            inside = inside and 0 < at[3 - axes + k] < grid.blocks[3 - axes + k] - 1
+    return inside
+
+
+@body
 def fold_near(state, a, blocks, context):
     """As `fold_around`, by the bitmap of blocks where block `a` is inside the grid."""
     if len(blocks.inside) == 0 or blocks.inside[a] < 0:
@@ -341,4 +360,4 @@ def codes_around(place, blocks):
 @body
 def row_step(dx, dy, grid):
     """Return how many bits of the bitmap lie between a block and that (dx, dy) rows away."""
-    return (dx * grid.blocks[1] + dy) * (grid.blocks[2] + 2)
+    return (dx * grid.blocks[1] + dy) * grid.blocks[2]

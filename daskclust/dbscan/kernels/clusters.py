@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from daskclust.core.device.kernels import body, kernel
-from daskclust.core.device.operations import atomic_add, atomic_min, lowest_bit
+from daskclust.core.device.operations import atomic_add, atomic_min, count_bits, lowest_bit
 from daskclust.core.device.unionfind import find
 from daskclust.dbscan.kernels.blocks import ONE, fold_near
 from daskclust.dbscan.kernels.cells import cell_at, some_cell, touches
@@ -13,16 +13,6 @@ from daskclust.dbscan.kernels.core_points import count_points
 from daskclust.dbscan.kernels.masks import MOST, beside_block, core_of, ones
 
 NONE = np.int32(2**31 - 1)  # no cluster
-PLACE_BIT = 32  # from which on a number says where a point stands in the input; below is its label
-
-
-@kernel
-def start_counts(i, first, size, is_first):
-    """Start with no point in any set, for `first_points`, and no first point of a cluster, for `mark_first`."""
-    if i < len(first):
-        first[i], size[i] = NONE, 0
-    if i < len(is_first):
-        is_first[i] = False
 
 
 @kernel
@@ -52,21 +42,29 @@ def first_points(cell, start, order, stop, in_order, owned, parent, first, size)
 
 
 @kernel
-def mark_first(cell, start, stop, parent, first, size, least, is_first):
-    """Mark the first point of every cluster that has at least `least` points."""
+def mark_first(cell, start, stop, parent, first, size, least, marks):
+    """Set the bit of the first point of every cluster that has at least `least` points, one of 64 in a word."""
     if parent[cell] == cell and stop[cell] > start[cell] and size[cell] >= least:
-        is_first[first[cell]] = True
+        atomic_add(marks, first[cell] >> 6, np.int64(1) << (first[cell] & 63))
 
 
 @kernel
-def number_cells(cell, start, stop, parent, first, size, least, up_to, number):
+def count_marks(word, marks, counts):
+    """Count the bits of a word."""
+    counts[word] = count_bits(marks[word])
+
+
+@kernel
+def number_cells(cell, start, stop, parent, first, size, least, marks, up_to, number):
     """Write the cluster that the core points of a cell are in, `NONE` if it has fewer than `least` points.
 
-    `up_to` counts the first points of clusters up to each point of the input.
+    Clusters are numbered by the bits of their first points; `up_to` counts them up to the end of each word.
     """
     root = parent[cell]
-    has = stop[cell] > start[cell] and size[root] >= least
-    number[cell] = np.int32(up_to[first[root]] - 1) if has else NONE
+    number[cell] = NONE
+    if stop[cell] > start[cell] and size[root] >= least:
+        word, bit = first[root] >> 6, first[root] & 63
+        number[cell] = up_to[word] - count_bits(marks[word] & (np.int64(-1) << bit))
 
 
 @body
@@ -153,11 +151,10 @@ def label_core(cell, start, stop, number, label):
 
 
 @kernel
-def write_found(cell, start, order, stop, number, label, found):
-    """Write the label of each point of a cell, see `as_found`, below its place in the input, in one number."""
+def write_found(cell, start, slot, stop, number, label, found):
+    """Write the label of each point of a cell, see `as_found`, to its place in the buckets."""
     for i in range(start[cell], start[cell + 1]):
-        value = np.uint64(as_found(i, i < stop[cell], number[cell], label)) & np.uint64(0xFFFFFFFF)
-        found[i] = np.uint64(order[i]) << np.uint64(PLACE_BIT) | value
+        found[slot[i]] = as_found(i, i < stop[cell], number[cell], label)
 
 
 @body
@@ -171,12 +168,6 @@ def as_found(i, is_core, cluster, label):
     if cluster == NONE:
         return np.int32(-1)
     return np.int32(cluster) if is_core else np.int32(-2 - cluster)
-
-
-@kernel
-def write_labels(i, found, labels, is_core):
-    """Write the label of a point, and whether it is a core point of a cluster."""
-    write_label(found[i] >> np.uint64(PLACE_BIT), np.int32(found[i] & np.uint64(0xFFFFFFFF)), labels, is_core)
 
 
 @body

@@ -8,7 +8,7 @@ from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.operations import bits_of, count_bits, lane_width, load, lowest_bit
 from daskclust.dbscan.kernels.blocks import BUNDLE, ONE, SELF, fold_near
 from daskclust.dbscan.kernels.distances import are_near, point_gap2
-from daskclust.dbscan.kernels.masks import MOST, beside_block, beside_point, core_of, ones
+from daskclust.dbscan.kernels.masks import MOST, beside_block, core_of, near_lanes, ones
 
 
 @body
@@ -94,10 +94,13 @@ def count_points(i, j, last, total, enough, core, blocks, limits):
     """Add to `total` how many core points among `j` to `last` - 1 are within eps of point i, while it is not enough."""
     by_bundle = last - j >= BUNDLE
     while j < last and total < enough:
-        n = min(np.uint64(BUNDLE) - j % np.uint64(BUNDLE), last - j)
-        if not by_bundle or point_gap2(i, j // np.uint64(BUNDLE), blocks) <= limits[1]:
-            total += np.int32(count_bits(beside_point(j, n, core_of(j, n, core), i, blocks, limits)))
-        j += n
+        stop = min(j + np.uint64(BUNDLE) - j % np.uint64(BUNDLE), last)
+        if by_bundle and point_gap2(i, j // np.uint64(BUNDLE), blocks) > limits[1]:
+            j = stop
+        while j < stop and total < enough:
+            n = min(np.uint64(lane_width()), stop - j)
+            total += np.int32(count_bits(near_lanes(i, j, core_of(j, n, core), blocks, limits)))
+            j += n
     return total
 
 
@@ -255,6 +258,10 @@ def swap(i, j, blocks, count):
     at = blocks.order[i]
     blocks.order[i] = blocks.order[j]
     blocks.order[j] = at
+    if len(blocks.slot) > 0:
+        at = blocks.slot[i]
+        blocks.slot[i] = blocks.slot[j]
+        blocks.slot[j] = at
     number = count[i]
     count[i] = count[j]
     count[j] = number

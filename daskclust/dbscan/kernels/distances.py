@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskclust.core.device.kernels import body
+from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.operations import highest, lane_width, like, lowest, point_at, select, times
+from daskclust.dbscan.kernels.blocks import BUNDLE
 
 
 @body
@@ -80,3 +81,12 @@ def bundle_gap2(one, other, blocks):
         gap = apart(below, blocks.boxes[k, other] - blocks.boxes[axes + k, one])
         total = total + times(gap, gap)
     return total
+
+
+@kernel
+def write_boxes(bundle, n, blocks):
+    """Write the box around a bundle of sorted points."""
+    axes = len(blocks.grid.period)
+    for k in range(axes):
+        low, high = span_of(bundle * BUNDLE, min((bundle + 1) * BUNDLE, n), k, blocks)
+        blocks.boxes[k, bundle], blocks.boxes[axes + k, bundle] = low, high
