@@ -19,7 +19,7 @@ Ids = npt.NDArray[np.int64]
 _CORNERS = 64  # on each side of a shape, without the first
 _MOST_NAMED = 12  # clusters in a legend
 _ABOVE = 1.25  # times the density at which the first point leaves, on logarithmic axes: where roots begin
-_INSIDE = 0.55  # opacity of clusters within a chosen one
+INSIDE = 0.55  # opacity of clusters within a chosen one
 
 
 class Tree(NamedTuple):
@@ -106,12 +106,12 @@ def condensed_tree(tree: Any, p: int = 100, *, labels: Any = None, logy: bool = 
         is_own = owner == label if named or label < 0 else (owner >= 0) & (owner % len(COLORS) == label)
         kinds = [(is_own, NOISE_COLOR, NOISE_ALPHA)]
         if label >= 0:
-            kinds = [(is_own & is_chosen, color, 1.0), (is_own & ~is_chosen, color, _INSIDE)]
+            kinds = [(is_own & is_chosen, color, 1.0), (is_own & ~is_chosen, color, INSIDE)]
         for which, color, alpha in kinds:
             some = _polygons(drawn, owner, np.flatnonzero(which), kdims, words)
             bokeh = {"line_color": INK, "line_width": 0.5, "fill_alpha": alpha, "tools": ["hover"]}
             matplotlib = {"facecolor": color, "edgecolor": INK, "linewidth": 0.4, "alpha": alpha}
-            is_named = named and alpha != _INSIDE
+            is_named = named and alpha != INSIDE
             elements.append(styled(some, bokeh, matplotlib, color=color, show_legend=is_named))
     total = len(read.parent)
     title = f"{len(read.cluster):,} points, {count:,} clusters of {total:,} in the tree"
