@@ -13,12 +13,13 @@ from daskclust.app.look import DARK, LIGHT, LOOKS, Look
 from daskclust.app.page.address import Address, written
 from daskclust.app.selection import ChosenBox, Lasso, Range, Selection
 from daskclust.app.state import State
-from daskclust.app.systems import SYSTEMS, Decision, Hierarchy
+from daskclust.app.systems import SYSTEMS, Condensed, Decision, Hierarchy
 from daskclust.app.tools.comparing import Changes, Kept, KeptPicture
 from daskclust.app.tools.export import Exporting, Seen
 from daskclust.app.tools.suggesting import Suggesting
 from daskclust.app.tools.whole import Clustering
 from daskclust.app.views._scene import View
+from daskclust.app.views.condensed import CondensedTree
 from daskclust.app.views.decision import DecisionPlot
 from daskclust.app.views.dendrogram import Dendrogram
 from daskclust.app.views.histogram import Histogram
@@ -29,7 +30,11 @@ from daskclust.core.data.quote import in_html
 
 _SIDE = 260
 _HALF = _SIDE // 2 - 20
-_OF_GROUND: dict[type, type[DecisionPlot] | type[Dendrogram]] = {Decision: DecisionPlot, Hierarchy: Dendrogram}
+_OF_GROUND: dict[type, type[DecisionPlot] | type[Dendrogram] | type[CondensedTree]] = {
+    Decision: DecisionPlot,
+    Hierarchy: Dendrogram,
+    Condensed: CondensedTree,
+}
 _SIDE_STYLE = f":host {{ background: var(--page); border-right: 1px solid var(--edge) }} {NO_PHONE}"
 _PAGE_STYLE = f"""
 @media (min-width: {PHONE + 1}px) {{ :host {{ min-width: 960px !important; min-height: 560px }} }}
@@ -291,7 +296,7 @@ class Explorer(Live):
         """Choose nothing, and go back to whole pictures and the first page of the table."""
         self.choose(None)
         for view in self.views:
-            if isinstance(view, Picture | DecisionPlot | Dendrogram):
+            if isinstance(view, Picture | DecisionPlot | Dendrogram | CondensedTree):
                 view.canvas.zoom(view.canvas.whole)
             elif isinstance(view, TableView):
                 view.panel.page = 1

@@ -161,7 +161,7 @@ def _draw(
     count = len(np.unique(labels[~is_noise]))
     title = f"{count:,} clusters, {int(is_noise.sum()):,} of {len(labels):,} points noise{result.attrs['source']}"
     title = title if layer is None else f"layer {layer}: {title}"
-    return overlay(elements, kdims, title, aspect=_aspect(result, (x, y), (xs, ys)))
+    return overlay(elements, kdims, title, aspect=aspect_of(result, (x, y), (xs, ys)))
 
 
 def _seeds(xy: tuple[Array, Array], columns: dict[str, Array], dims: list[Any], size: float, pixels: int) -> list[Any]:
@@ -194,7 +194,7 @@ def _period(result: xr.Dataset, name: str) -> float:
     return float(periods.get(name, 0.0))
 
 
-def _aspect(result: xr.Dataset, axes: tuple[str, str], values: tuple[Array, Array]) -> float | None:
+def aspect_of(result: xr.Dataset, axes: tuple[str, str], values: tuple[Array, Array]) -> float | None:
     """Return height by width where a unit should be as long on both axes: the same unit, and no strip; else None."""
     units = [result[name].attrs.get("units") for name in axes]
     width, height = (float(np.ptp(column)) if column.size else 0.0 for column in values)

@@ -7,49 +7,79 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.data.checks import check_whole
 from daskclust.core.merge.labels import NOISE
 from daskclust.plot._data import source_of
 from daskclust.plot._elements import overlay
-from daskclust.plot._look import COLORS, INK, NOISE_COLOR, hv, styled
+from daskclust.plot._look import COLORS, INK, NOISE_ALPHA, NOISE_COLOR, hv, log_ticks, styled
 
 Float = npt.NDArray[np.float64]
 Ids = npt.NDArray[np.int64]
 
-_CORNERS = 64  # on each side of a shape
+_CORNERS = 64  # on each side of a shape, without the first
+_MOST_NAMED = 12  # clusters in a legend
+_ABOVE = 1.25  # times the density at which the first point leaves, on logarithmic axes: where roots begin
+INSIDE = 0.55  # opacity of clusters within a chosen one
 
 
-class Shape(NamedTuple):
-    """A cluster of the tree: its middle along the points, and its number of points from each lambda on."""
+class Tree(NamedTuple):
+    """Clusters by number, each after its parent, and where points leave them; lambda is 1 / distance."""
 
-    middle: float
-    lambdas: Float  # ascending, the first at its birth
-    sizes: Ids
-
-    def outline(self) -> tuple[Float, Float]:
-        """Return the corners, down on the left side and up on the right one."""
-        chosen = np.unique(np.linspace(0, len(self.lambdas) - 1, _CORNERS).round().astype(np.int64))
-        lambdas, sizes = np.repeat(self.lambdas[chosen], 2)[1:], np.repeat(self.sizes[chosen], 2)[:-1]
-        half = sizes / 2
-        return np.concatenate([self.middle - half, self.middle + half[::-1]]), np.concatenate([lambdas, lambdas[::-1]])
+    cluster: npt.NDArray[Any]  # (n,) last cluster of each point
+    left: Float  # (n,) lambda at which the point leaves it
+    parent: npt.NDArray[Any]  # (k,) -1 of the root, which has all points
+    birth: Float  # (k,) lambda
+    death: Float  # (k,)
+    size: npt.NDArray[Any]  # (k,) points at birth
 
 
-def condensed_tree(tree: Any, p: int = 100, *, labels: Any = None) -> hv.Overlay:
+class Shapes(NamedTuple):
+    """The largest clusters as they are drawn, each after its parent."""
+
+    node: Ids  # (p,) numbers of clusters
+    parent: Ids  # (p,) places of their parents among them, -1 of the root
+    middle: Float  # (p,) along the points
+    lambdas: Float  # (p, corners) from birth to death
+    sizes: Ids  # (p, corners) points that are still there
+
+    def outlines(self) -> tuple[Float, Float]:
+        """Return the corners of each shape: down on the left side and up on the right one."""
+        half = self.sizes / 2
+        sides = self.middle[:, None] - half, self.middle[:, None] + half[:, ::-1]
+        return np.concatenate(sides, axis=1), np.concatenate([self.lambdas, self.lambdas[:, ::-1]], axis=1)
+
+    def owners(self, node_of_label: Ids) -> tuple[Ids, npt.NDArray[np.bool_]]:
+        """Return the label that each shape is of, or is within, or else -1; and which are those of labels."""
+        label_of = {node: label for label, node in enumerate(node_of_label.tolist())}
+        own = [label_of.get(node, NOISE) for node in self.node.tolist()]
+        labels = list(own)
+        for place, parent in enumerate(self.parent.tolist()):
+            if labels[place] == NOISE and parent >= 0:
+                labels[place] = labels[parent]
+        return np.array(labels), np.array(own) != NOISE
+
+
+def condensed_tree(tree: Any, p: int = 100, *, labels: Any = None, logy: bool = False) -> hv.Overlay:
     """Draw how clusters shrink and divide as distances get smaller: each is as wide as it has points [1]_.
 
     Parameters
     ----------
     tree : fitted HDBSCAN, or structured array
-        What has a ``condensed_tree_``, or such a tree: ``parent``, ``child``, ``lambda_val`` and ``child_size``.
+        An estimator, or a ``condensed_tree_``: ``parent``, ``child``, ``lambda_val`` and ``child_size``.
     p : int, default 100
         Most clusters that are drawn: those with most points.
     labels : array_like of int, shape (n,), optional
-        Labels of the points, -1 noise; clusters that they are of have their colours. Default: those of the estimator.
+        Labels of the points, -1 noise: the lowest cluster that has all points of a label is drawn in its colour, and
+        those within it are paler. Default: those of the estimator.
+    logy : bool, default False
+        Logarithmic axis of lambda.
 
     Returns
     -------
     holoviews.Overlay
-        `holoviews.Polygons` "cluster" and, where labels are known, "chosen". The vertical axis is lambda, one by the
-        distance, downwards; where it is infinite (equal points) shapes end at the largest finite one.
+        `holoviews.Polygons` "not chosen" and one for each label, or for each colour if there are many. The vertical
+        axis is lambda, 1 / distance, downwards. Equal points would be at infinity: shapes end at the largest finite
+        lambda.
 
     Raises
     ------
@@ -61,71 +91,116 @@ def condensed_tree(tree: Any, p: int = 100, *, labels: Any = None) -> hv.Overlay
     .. [1] R. J. G. B. Campello, D. Moulavi and J. Sander, Density-based clustering based on hierarchical density
        estimates, PAKDD 2013, https://doi.org/10.1007/978-3-642-37456-2_14
     """
-    rows = np.asarray(getattr(tree, "condensed_tree_", tree))
+    read, labels = tree_of(tree), getattr(tree, "labels_", None) if labels is None else labels
+    labels = np.full(len(read.cluster), NOISE) if labels is None else np.asarray(labels)
+    drawn = shapes(read, p, log=logy)
+    owner, is_chosen = drawn.owners(nodes_of_labels(read, labels))
+    kdims = [hv.Dimension("points"), hv.Dimension("lambda", label="\N{GREEK SMALL LETTER LAMDA} = 1 / distance")]
+    count = int(labels.max(initial=NOISE)) + 1
+    named = count <= _MOST_NAMED
+    elements = []
+    for label in sorted({label if named or label < 0 else label % len(COLORS) for label in owner.tolist()}):
+        color, words, size = COLORS[label % len(COLORS)], "not chosen", np.count_nonzero(labels == label)
+        if label >= 0:
+            words = f"cluster {label}: {size:,}" if named else f"clusters {label}, {label + len(COLORS)}, ..."
+        is_own = owner == label if named or label < 0 else (owner >= 0) & (owner % len(COLORS) == label)
+        kinds = [(is_own, NOISE_COLOR, NOISE_ALPHA)]
+        if label >= 0:
+            kinds = [(is_own & is_chosen, color, 1.0), (is_own & ~is_chosen, color, INSIDE)]
+        for which, color, alpha in kinds:
+            some = _polygons(drawn, owner, np.flatnonzero(which), kdims, words)
+            bokeh = {"line_color": INK, "line_width": 0.5, "fill_alpha": alpha, "tools": ["hover"]}
+            matplotlib = {"facecolor": color, "edgecolor": INK, "linewidth": 0.4, "alpha": alpha}
+            is_named = named and alpha != INSIDE
+            elements.append(styled(some, bokeh, matplotlib, color=color, show_legend=is_named))
+    total = len(read.parent)
+    title = f"{len(read.cluster):,} points, {count:,} clusters of {total:,} in the tree"
+    title += f", the largest {len(drawn.node):,} drawn" if len(drawn.node) < total else ""
+    low, high = float(drawn.lambdas[0, 0]), float(drawn.lambdas.max())
+    axes = {"ylim": (low, high), "yticks": log_ticks(low, high) if logy else None}
+    return overlay(elements, kdims, title + source_of(tree), invert_yaxis=True, logy=logy, **axes)
+
+
+def _polygons(drawn: Shapes, owner: Ids, places: Ids, kdims: list[Any], words: str) -> Any:
+    """Return some of the shapes, with their numbers of points and labels."""
+    x, y = (each[places] for each in drawn.outlines())
+    columns = drawn.sizes[places, 0].tolist(), owner[places].tolist()
+    names = (kdims[0].name, kdims[1].name, "size", "label")
+    rows = [dict(zip(names, each, strict=True)) for each in zip(x, y, *columns, strict=True)]
+    return hv.Polygons(rows, kdims, ["size", "label"], label=words)
+
+
+def tree_of(tree: Any) -> Tree:
+    """Return the tree of a fitted HDBSCAN, or of a structured array."""
+    made = getattr(tree, "_condensed", None)
+    if made is not None:
+        return Tree(made.cluster, made.left, made.parent, 1 / made.birth, made.death, made.size)
+    rows = np.asarray(tree)
     if rows.dtype.names is None or not {"parent", "child", "lambda_val", "child_size"} <= set(rows.dtype.names):
         raise ValueError(f"tree must be a fitted HDBSCAN or its condensed_tree_, got {type(tree).__name__}")
-    labels = getattr(tree, "labels_", None) if labels is None else labels
-    label_of = {} if labels is None else labels_of_clusters(rows, np.asarray(labels))
-    kdims = [hv.Dimension("points"), hv.Dimension("lambda", label="lambda, 1 / distance")]
-    kinds: dict[str, list[Any]] = {"cluster": [], "chosen": []}
-    for node, shape in shapes(rows, p).items():
-        label = label_of.get(node, NOISE)
-        color = NOISE_COLOR if label == NOISE else COLORS[label % len(COLORS)]
-        about = {"label": label, "size": int(shape.sizes[0]), "color": color}
-        kinds["cluster" if label == NOISE else "chosen"].append(
-            dict(zip(("points", "lambda"), shape.outline(), strict=True)) | about
-        )
-    bokeh = {"fill_color": "color", "line_color": INK, "line_width": 0.6, "tools": ["hover"]}
-    matplotlib = {"facecolor": "color", "edgecolor": INK, "linewidth": 0.5}
-    elements = [
-        styled(hv.Polygons(some, kdims, ["label", "size", "color"], label=name), bokeh, matplotlib, show_legend=False)
-        for name, some in kinds.items()
-    ]
-    drawn, count = sum(map(len, kinds.values())), len(np.unique(rows["parent"]))
-    title = f"{int(rows['parent'].min()):,} points, {count:,} clusters in the tree"
-    title += f", the largest {drawn:,} drawn" if drawn < count else ""
-    title += f", {len(label_of):,} chosen" if labels is not None else ""
-    return overlay(elements, kdims, title + source_of(tree), invert_yaxis=True)
-
-
-def shapes(rows: Any, p: int) -> dict[int, Shape]:
-    """Return the `p` largest clusters by number, children side by side in the middle of their parent."""
     n = int(rows["parent"].min())
-    is_finite = np.isfinite(rows["lambda_val"])
-    highest = float(rows["lambda_val"][is_finite].max(initial=0.0)) or 1.0
-    inner = rows[rows["child"] >= n]
-    inner = inner[np.argsort(-inner["child_size"], kind="stable")[: p - 1]]
-    birth, size = {n: 0.0}, {n: n}
-    for child, at, members in inner[["child", "lambda_val", "child_size"]].tolist():
-        birth[child], size[child] = min(at, highest), members
-    by_parent = rows[np.argsort(rows["parent"], kind="stable")]
-    found, middle = {}, {n: n / 2}
-    for node in sorted(birth):  # parents have smaller numbers
-        own = by_parent[slice(*np.searchsorted(by_parent["parent"], [node, node + 1]))]
-        own = own[np.argsort(own["lambda_val"], kind="stable")]
-        left = size[node] - np.cumsum(own["child_size"])
-        lambdas = np.minimum(own["lambda_val"], highest)
-        found[node] = Shape(middle[node], np.append(birth[node], lambdas), np.append(size[node], left))
-        children = [child for child in own["child"].tolist() if child in birth]
-        at = middle[node] - sum(size[child] for child in children) / 2
-        for child in children:
-            middle[child] = at + size[child] / 2
-            at += size[child]
-    return found
+    points, inner = rows[rows["child"] < n], rows[rows["child"] >= n]
+    k = int(rows["parent"].max()) + 1 - n
+    cluster, left, (birth, death) = np.empty(n, np.int64), np.empty(n), np.zeros((2, k))
+    parent, size = np.full(k, NOISE), np.full(k, n)
+    cluster[points["child"]], left[points["child"]] = points["parent"] - n, points["lambda_val"]
+    child = inner["child"] - n
+    parent[child], birth[child], size[child] = inner["parent"] - n, inner["lambda_val"], inner["child_size"]
+    np.maximum.at(death, rows["parent"] - n, rows["lambda_val"])
+    return Tree(cluster, left, parent, birth, death, size)
 
 
-def labels_of_clusters(rows: Any, labels: Ids) -> dict[int, int]:
-    """Return the label of each cluster that was chosen: the lowest one that has all points of the label."""
-    n = int(rows["parent"].min())
-    above = np.zeros(int(rows["parent"].max()) + 1 - n, np.int64)
-    inner, points = rows[rows["child"] >= n], rows[rows["child"] < n]
-    above[inner["child"] - n] = inner["parent"] - n
-    own, leaves = labels[points["child"]], points["parent"] - n
-    pairs = np.unique(own[own != NOISE] * len(above) + leaves[own != NOISE])
-    found: dict[int, int] = {}
-    for label, node in zip((pairs // len(above)).tolist(), (pairs % len(above)).tolist(), strict=True):
-        other = found.setdefault(label, node)
-        while other != node:  # parents have smaller numbers
-            node, other = min(node, other), int(above[max(node, other)])
-        found[label] = node
-    return {n + node: label for label, node in found.items()}
+def shapes(tree: Tree, p: int, *, log: bool = False) -> Shapes:
+    """Return the `p` largest clusters, children side by side in the middle of their parent.
+
+    Corners are at even steps of lambda, or of its logarithm.
+    """
+    node = np.sort(np.argsort(-tree.size, kind="stable")[: check_whole("p", p, 1)])  # no parent is smaller
+    place = np.full(len(tree.parent), -1)
+    place[node] = np.arange(len(node))
+    parent = np.where(tree.parent[node] < 0, -1, place[tree.parent[node]])
+    of = place[tree.cluster]
+    is_drawn = of >= 0
+    of, left = of[is_drawn], tree.left[is_drawn]
+    known = np.concatenate([tree.left, tree.death])
+    known = known[(known > 0) & np.isfinite(known)]
+    low, high = (float(known.min()), float(known.max())) if len(known) else (1.0, 1.0)
+    low = low / _ABOVE if log else 0.0
+    scale = np.log if log else np.asarray
+    birth, death = (scale(np.clip(each[node], low, high)) for each in (tree.birth, tree.death))
+    span = np.where(death > birth, death - birth, 1.0)
+    share = (scale(np.clip(left, low, high)) - birth[of]) / span[of]
+    step = np.clip(_CORNERS * share, 0, _CORNERS).astype(np.int64)  # the last corner at which a point is there
+    gone = np.bincount(of * (_CORNERS + 1) + step, minlength=len(node) * (_CORNERS + 1))
+    gone = gone.reshape(len(node), -1)
+    sizes = tree.size[node][:, None] - np.cumsum(gone, axis=1) + gone
+    lambdas = np.linspace(birth, death, _CORNERS + 1, axis=1)
+    return Shapes(node, parent, _middles(parent, sizes), np.exp(lambdas) if log else lambdas, sizes)
+
+
+def _middles(parent: Ids, sizes: Ids) -> Float:
+    """Return where shapes are along the points."""
+    at_birth = sizes[:, 0]
+    below = np.bincount(parent[1:], at_birth[1:], len(parent))
+    middle, used = np.empty(len(parent)), np.zeros(len(parent))
+    middle[0] = at_birth[0] / 2
+    for place, above in enumerate(parent.tolist()[1:], 1):
+        middle[place] = middle[above] - below[above] / 2 + used[above] + at_birth[place] / 2
+        used[above] += at_birth[place]
+    return middle
+
+
+def nodes_of_labels(tree: Tree, labels: Ids) -> Ids:
+    """Return the lowest cluster that has all points of each label, the number of clusters where there are none."""
+    is_in = labels != NOISE
+    label_of = np.full(len(tree.parent), NOISE)
+    label_of[tree.cluster[is_in]] = labels[is_in]
+    at = np.flatnonzero(label_of != NOISE)
+    own = label_of[at]
+    lowest = np.full(int(labels.max(initial=NOISE)) + 1, len(tree.parent))
+    while True:  # parents have smaller numbers
+        np.minimum.at(lowest, own, at)
+        is_below = at > lowest[own]
+        if not is_below.any():
+            return lowest
+        at[is_below] = tree.parent[at[is_below]]

@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from daskclust.plot._clusters import aspect_of
 from daskclust.plot._data import dimension, in_memory
-from daskclust.plot._elements import MOST_GLYPHS, overlay, pixels_for
-from daskclust.plot._look import amounts, hv, styled
+from daskclust.plot._elements import MOST_GLYPHS, pixels_for
+from daskclust.plot._look import amounts, finished, hv
 
 _ROUNDED = 1e-6  # of a length
 
 
-def spanning_tree(data: Any, tree: Any, x: str = "x", y: str = "y") -> hv.Overlay:
+def spanning_tree(data: Any, tree: Any, x: str = "x", y: str = "y") -> hv.Segments | hv.Image:
     """Draw the edges of a minimum spanning tree in shades of their lengths.
 
     Parameters
@@ -27,12 +28,19 @@ def spanning_tree(data: Any, tree: Any, x: str = "x", y: str = "y") -> hv.Overla
 
     Returns
     -------
-    holoviews.Overlay
-        `holoviews.Segments` "edge" with ``length``, in the unit of the points; of more than 100 000 points an
-        `holoviews.Image` of the longest edge in each pixel. In a periodic box edges across a face are not drawn.
+    holoviews.Segments or holoviews.Image
+        Edges with their ``length`` in the unit of the points; of more than 100 000 edges the longest one in each pixel.
+        In a periodic box those across a face are not drawn.
+
+    Raises
+    ------
+    ValueError
+        Where there is no tree, or one of other points.
     """
     result = in_memory(data, (x, y))
     edges, lengths = _edges_of(tree)
+    if len(edges) + 1 != result[x].size:
+        raise ValueError(f"the tree has {len(edges) + 1:,} points, the data {result[x].size:,}; give those it was fitted to")
     kdims = [dimension(result[x], x), dimension(result[y], y)]
     ends = [hv.Dimension(f"{kdim.name}_end", label=f"{kdim.label} (end)", unit=kdim.unit) for kdim in kdims]
     points = [result[name].values for name in (x, y)]
@@ -43,21 +51,23 @@ def spanning_tree(data: Any, tree: Any, x: str = "x", y: str = "y") -> hv.Overla
     columns = [values[shown[:, side]] for side in range(2) for values in points]
     length = hv.Dimension("length", unit=kdims[0].unit)
     element = hv.Segments((*columns, lengths[is_inside]), [*kdims, *ends], [length], label="edge")
-    how = amounts(lengths, log=True)
+    bokeh, matplotlib, options = {"tools": ["hover"]}, {}, amounts(lengths, log=True)
     if len(shown) > MOST_GLYPHS:
         import datashader
         from holoviews.operation.datashader import rasterize
 
         pixels = pixels_for(len(shown))
-        largest = {"aggregator": datashader.max("length"), "width": pixels, "height": pixels}
-        element = styled(rasterize(element, dynamic=False, **largest).relabel("edge"), **how)
+        longest = {"aggregator": datashader.max("length"), "width": pixels, "height": pixels}
+        element = rasterize(element, dynamic=False, **longest).relabel("edge")
     else:
-        color = {"color": "length", **how}
-        element = styled(element, {"line_width": 1.2, "tools": ["hover"]}, {"linewidth": 1.0}, **color)
+        bokeh, matplotlib = bokeh | {"line_width": 1.2}, {"linewidth": 1.0}
+        options["color"] = "length"
     across = len(edges) - len(shown)
     title = f"{len(edges):,} edges, {lengths.sum():.6g} in all"
     title += f", {across:,} across a face not drawn" if across else ""
-    return overlay([element], kdims, title)
+    shape = aspect_of(result, (x, y), (points[0], points[1]))
+    names = {"xlabel": kdims[0].pprint_label, "ylabel": kdims[1].pprint_label}
+    return finished(element, title, aspect=shape, bokeh=bokeh, matplotlib=matplotlib, **names, **options)
 
 
 def _edges_of(tree: Any) -> tuple[Any, Any]:
@@ -65,6 +75,6 @@ def _edges_of(tree: Any) -> tuple[Any, Any]:
     if hasattr(tree, "edges_"):
         return tree.edges_, tree.lengths_
     if not hasattr(tree, "minimum_spanning_tree_"):
-        raise TypeError(f"tree must be a fitted EMST or HDBSCAN, got {type(tree).__name__}")
+        raise ValueError(f"tree must be a fitted EMST or HDBSCAN, got {type(tree).__name__}")
     rows = tree.minimum_spanning_tree_
     return rows[:, :2].astype(np.int64), rows[:, 2]

@@ -1,4 +1,4 @@
-"""The five systems as the explorer sees them: parameters with ranges from the data, quick second runs, Python lines."""
+"""The systems as the explorer sees them: parameters with ranges from the data, quick second runs, Python lines."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from daskclust import systems as registry
 
 from ._base import ExplorerSystem, Ground, Workload, point_columns
 from ._clue import DELTA, DENSITY, Clue, Decision
+from ._density import Condensed
 from ._hca import Hca, Hierarchy, not_clustered
 
 __all__ = [
-    "DELTA", "DENSITY", "SYSTEMS", "Clue", "Decision", "ExplorerSystem", "Ground", "Hca", "Hierarchy", "Workload",
-    "names_for", "not_clustered", "point_columns", "system_for",
+    "DELTA", "DENSITY", "SYSTEMS", "Clue", "Condensed", "Decision", "ExplorerSystem", "Ground", "Hca", "Hierarchy",
+    "Workload", "names_for", "not_clustered", "point_columns", "system_for",
 ]  # fmt: skip
 
 SYSTEMS: dict[str, type[ExplorerSystem]] = {

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
+from daskclust.accessor import ClustAccessor
 from daskclust.app.parameters import Parameter, rounded
 from daskclust.app.systems._base import ExplorerSystem, Values, coordinates, default_of, is_plain, matrix
 from daskclust.app.systems._scale import lengths
+from daskclust.plot._condensed import Tree, tree_of
 from daskclust.plot._data import unit_of
 
 
@@ -78,10 +82,31 @@ class Fof(_Points):
         return super().lines(_used(values), name)
 
 
+@dataclass(frozen=True, eq=False)
+class Condensed:
+    """The condensed tree of a fit, which the cut goes through."""
+
+    fit: Any
+    title: ClassVar[str] = "condensed tree"
+
+    @property
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        return {}
+
+    def expressions(self, source: str) -> dict[str, str]:
+        return {}
+
+    @cached_property
+    def tree(self) -> Tree:
+        """Clusters and where points leave them, as they are drawn."""
+        return tree_of(self.fit)
+
+
 class Hdbscan(_Points):
     """HDBSCAN*: other clusters of the same spanning tree need no new one."""
 
     name = "hdbscan"
+    _condensed: tuple[Any, Any] = (None, None)
     title = "HDBSCAN*"
     point_seconds = 3e-6
 
@@ -89,11 +114,48 @@ class Hdbscan(_Points):
         super().__init__(ds)
         n = max(ds.sizes.values())
         least = min(max(5, n // 200), 500)
+        cut = self._length("cluster_selection_epsilon", "cut: no clusters born below; none at the lower end")
         self.parameters = (
-            Parameter("min_cluster_size", "log", least, 2, max(3, n // 4), doc="points of a cluster, at least"),
+            Parameter("min_cluster_size", "whole", least, 2, max(3, min(n // 2, 10 * least)), doc="points of a cluster"),
             Parameter("min_samples", "whole", 5, 1, 50, doc="the core distance is that of this neighbour"),
             Parameter("cluster_selection_method", "choice", "eom", choices=("eom", "leaf"), doc="stable, or smallest"),
+            replace(cut, default=cut.low),
         )
+
+    def given(self, parameters: Values) -> dict[str, Any]:
+        """Let `min_samples` follow from `min_cluster_size`, as the estimator's default does."""
+        size = {"min_samples": parameters["min_cluster_size"]} if "min_cluster_size" in parameters else {}
+        return {**size, **parameters}
+
+    def run(self, values: Values) -> xr.Dataset:
+        return ClustAccessor(self.ds).assign(self.ground(values).fit)
+
+    def ground(self, values: Values) -> Condensed:
+        how = self._how(values)
+        if self._condensed[0] != how:
+            selection = {name: value for name, value in how.items() if name != "min_samples"}
+            self._condensed = how, Condensed(self._fit(how["min_samples"]).rethreshold(**selection))
+        found: Condensed = self._condensed[1]
+        return found
+
+    def lines(self, values: Values, name: str = "result") -> list[str]:
+        return super().lines(self._how(values), name)
+
+    def _key(self, values: Values) -> Any:
+        return values["min_samples"]
+
+    def _how(self, values: Values) -> dict[str, Any]:
+        """Return the parameters of the estimator: no cut at the lower end of its slider."""
+        cut = values["cluster_selection_epsilon"]
+        return {**values, "cluster_selection_epsilon": cut if cut > self.parameters[-1].low else 0.0}
+
+    def _fit(self, min_samples: int) -> Any:
+        """Return a fit whose spanning tree is kept for other clusters."""
+        from daskclust.hdbscan.estimator import HDBSCAN
+
+        if self._kept[0] != min_samples:
+            self._kept = min_samples, HDBSCAN(min_samples=min_samples).fit(self.ds)
+        return self._kept[1]
 
 
 def _used(values: Values) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import panel as pn
 from daskclust.app.code import blocks, code
 from daskclust.app.selection import Range, mask_of
 from daskclust.app.state import State
-from daskclust.app.systems import SYSTEMS, Decision, Hierarchy
+from daskclust.app.systems import SYSTEMS, Condensed, Decision, Hierarchy
 from daskclust.app.widgets import BESIDE, button, heading
 from daskclust.core.data.quote import argument, in_sheet
 
@@ -98,6 +98,8 @@ def _element(state: State, seen: Seen, name: str) -> Any:
         return plot.dendrogram(
             outcome.ground.linkage, labels=outcome.label, min_size=outcome.request.values["min_size"]
         )
+    if isinstance(outcome.ground, Condensed) and name == Condensed.title:
+        return plot.condensed_tree(outcome.ground.fit, logy=True)
     if name == Decision.title:
         ends = _powers(seen.ranges[name])
         return plot.decision(outcome.result, logx=True, logy=True).opts(xlim=ends[0], ylim=ends[1])
@@ -170,4 +172,6 @@ def _plots(state: State, seen: Seen) -> list[list[str]]:
     if isinstance(state.present.ground, Hierarchy):
         least = state.values["min_size"]
         found.append([f'plot.dendrogram(result["linkage"].values, labels=result["label"].values, min_size={least})'])
+    if isinstance(state.present.ground, Condensed):
+        found.append(["from daskclust import HDBSCAN", f"plot.condensed_tree({state.present.ground.fit!r}.fit(ds), logy=True)"])
     return found + chosen

@@ -49,6 +49,12 @@ return size >= 1e6 || (size > 0 && size < 1e-3) ? plain.toExponential() : plain.
 """
 
 
+_POWER = """
+const value = 10 ** tick
+return value >= 1e5 || value < 1e-4 ? value.toExponential(1) : Number(value.toPrecision(2)).toString()
+"""
+
+
 def span(values: Array, margin: float = 0.03) -> tuple[float, float]:
     """Return the range of values with a margin."""
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
@@ -219,3 +225,8 @@ class Canvas:
         for axis, unit in zip((*self.figure.xaxis, *self.figure.yaxis), (across, up), strict=True):
             formatter = CustomJSTickFormatter(args={"unit": unit}, code=_PLAIN)
             axis.update(formatter=formatter, major_label_policy=NoOverlap(min_distance=8))
+
+    def power_ticks(self, axes: Sequence[Any]) -> None:
+        """Write numbers on axes of logarithms to base 10 in full."""
+        for axis in axes:
+            axis.formatter, axis.ticker.num_minor_ticks = CustomJSTickFormatter(code=_POWER), 0

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from bokeh.models import CustomJSTickFormatter, Span  # type: ignore[attr-defined,unused-ignore]
+from bokeh.models import Span  # type: ignore[attr-defined,unused-ignore]
 
 from daskclust.app import raster
 from daskclust.app.look import Look
@@ -43,8 +43,7 @@ class DecisionPlot(View):
         words = [f"local density {RHO}", "distance to higher δ"]
         labels = [f"{word} ({unit})" if unit else word for word, unit in zip(words, units, strict=True)]
         self.canvas = canvas = Canvas(ranges, labels)
-        for axis in canvas.figure.axis:
-            axis.formatter, axis.ticker.num_minor_ticks = CustomJSTickFormatter(code=_POWER), 0
+        canvas.power_ticks(canvas.figure.axis)
         self._pixels = canvas.figure.image_rgba(source=none(*IMAGE))
         self._stars = canvas.figure.scatter(source=none(*PLACES), **STARS)
         self._level = Span(dimension="width", line_dash="dotted", line_width=1.5)  # of points without a higher one
@@ -126,9 +125,3 @@ class DecisionPlot(View):
 
 def _place(value: float) -> float:
     return float(np.log10(value)) if value > 0 else _NOWHERE
-
-
-_POWER = """
-const value = 10 ** tick
-return value >= 1e5 || value < 1e-4 ? value.toExponential(1) : Number(value.toPrecision(2)).toString()
-"""
