@@ -7,11 +7,11 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
+from oracles.spanning_tree import brute_force, squared_distances
 from scipy.sparse.csgraph import minimum_spanning_tree
 
 from daskclust.datasets import cosmology_box
 from daskclust.hdbscan.spanning_tree import SpanningTree, spanning_tree
-from oracles.spanning_tree import brute_force, squared_distances
 
 SETS = 200
 
