@@ -79,9 +79,8 @@ class ClueParameters(Plan):
                 rho, delta = device.scratch("rho", n + PAD, dtype), device.scratch("delta", n, dtype)
                 nearest = device.scratch("nearest", n, np.int32)
                 self._sum_density(device, n, cells, cells.positions[-1], device.empty(0, dtype), rho)
-                self._find_higher(
-                    device, n, cells, field, (rho, cells.order, device.empty(0, np.int32)), None, delta, nearest
-                )
+                of_points = rho, cells.order, device.empty(0, np.int32)
+                self._find_higher(device, n, cells, field, of_points, None, delta, nearest)
                 device.run(formulas.put_back, n, cells.order, rho, delta, nearest, results)
             else:
                 self._measure_places(device, columns, field, places, *results)

@@ -129,8 +129,8 @@ def walk(i, m, cells, reach, state, context):
 def nearest_higher(i, m, row, cells, reach, beyond2, rho, order, tie, delta, nearest):
     """Index of the closest denser point within the reach and its distance; -1 and inf for none.
 
-    `rho` and `order` are density and index of the sorted points; `tie` is as `take_nearer` says, so that -1 at a distance
-    stands for one of several points.
+    `rho` and `order` are density and index of the sorted points; `tie` is as `take_nearer` says: with it, -1 at a
+    distance stands for one of several points.
     """
     own_rho = load(rho, i, m)
     own_order = load(order, i, m)

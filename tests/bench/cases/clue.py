@@ -14,7 +14,7 @@ _STEPS = {
     "density": ("density",),
     "nearest higher": ("nearest_higher",),
     "seeds, outliers": ("classify",),
-    "clusters": ("find_root", "_running_sum", "end_of_chain", "emit"),
+    "clusters": ("put_back", "find_root", "_running_sum", "end_of_chain"),
 }
 
 
