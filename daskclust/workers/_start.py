@@ -176,7 +176,9 @@ def _without_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _on_cores(n_workers: int | None, memory_limit: str | float | None, processes: bool, dashboard: str | None) -> Client:
+def _on_cores(
+    n_workers: int | None, memory_limit: str | float | None, processes: bool, dashboard: str | None
+) -> Client:
     dask.config.update_defaults(_DEFAULTS)  # what the user has set stays
     count = CPU_COUNT if n_workers is None else n_workers
     limit = _bytes(memory_limit, count if processes else 1) if processes or memory_limit is not None else 0

@@ -175,7 +175,7 @@ def test_runs(lengths, rows, wanted):
     ("n", "workers", "memory", "seconds"),
     [
         (10**9, 2, math.inf, 0.5),  # as long as is wished
-        (10**8, 8, math.inf, 0.3125),  # four for each thread
+        (5 * 10**7, 8, math.inf, 0.3125),  # two for each thread
         (10**12, 1000, math.inf, 10.0),  # longer where there are many workers: one scheduler serves them all
         (10**9, 2, 300e6, 0.1),  # memory holds no more: 1e6 points of 100 bytes in a third of it
     ],

@@ -115,7 +115,8 @@ SECONDS = 0.5  # of a task
 # twenty for a chunk, beside those of pairs of chunks (measured: docs/explanation/scaling.md).
 _SCHEDULING = 0.01
 _SHORTEST = 0.1  # seconds of a task, where there would be few of them otherwise
-_EACH = 4  # tasks for each thread, where they are not too short
+# Tasks for each thread, where they are not too short: with four, what a task costs beside its work was half of a fit.
+_EACH = 2
 _SHARE = 3  # of a worker's memory for points that a task may take: one part in so many
 MOST = 10_000  # tasks of a step, if memory allows: one scheduler takes seconds for them, whoever computes
 
@@ -136,6 +137,6 @@ def points_per_task(n: int, cost: Cost, workers: Workers, seconds: float = SECON
     wanted = max(min(wanted, n / (_EACH * threads)), min(_SHORTEST, seconds) / cost.seconds, n / MOST)
     rows = max(1, math.floor(min(wanted, memory / (_SHARE * cost.size))))
     rounds = math.ceil(n / rows) / threads
-    if 1 < rounds < _EACH:  # few tasks: as many for each thread, or some would wait for the last one
+    if 1 < rounds < 2 * _EACH:  # few tasks: as many for each thread, or some would wait for the last one
         rows = math.ceil(n / (math.ceil(rounds) * threads))
     return rows
