@@ -134,7 +134,7 @@ class Pixels(ColumnOptions):
 
         source = self.source
         if source.endswith(".t3pa"):
-            return io.open_t3pa(source, chunks=ROUND)
+            return io.open_t3pa(source, chunks=ROUND if for_dask else None)
         if not self.is_raw:
             table = self.open_as_is(Path(source), (About if for_dask else OnDemand)(ROUND))
             return _in_time(table if first_row is None else _with_rows(table, first_row), for_dask=for_dask)
