@@ -148,12 +148,7 @@ class Live(Viewer):
         return tuple(each for each in (self._slice, self._chip) if each is not None)
 
     def _steps(
-        self,
-        request: Request | str,
-        scene: Scene,
-        picked: Picked | None,
-        kept: Kept | None,
-        settings: dict[View, Any],
+        self, request: Request | str, scene: Scene, picked: Picked | None, kept: Kept | None, settings: dict[View, Any]
     ) -> Iterator[Show]:
         """Compute a request, if that is not long, and yield the function that shows it."""
         if isinstance(request, str) and SYSTEMS[request].seconds_to_begin(self.state.ds) <= LONG:
@@ -186,9 +181,8 @@ class Live(Viewer):
     def _job_of(self, request: Request | str, before: Request) -> LongJob:
         """Return how to do what is wanted in another process."""
         if isinstance(request, str):
-            kind = SYSTEMS[request]
-            work = Workload(kind.seconds_to_begin(self.state.ds))
-            return LongJob(request, work, kind.title, "Back")
+            work = Workload(SYSTEMS[request].seconds_to_begin(self.state.ds))
+            return LongJob(request, work, SYSTEMS[request].title, "Back")
         work = request.system.seconds(request.values)
         new = {name: value for name, value in request.values.items() if before.values.get(name) != value}
         words = ", ".join(f"{name} = {_number(value)}" for name, value in new.items())

@@ -21,7 +21,7 @@ from daskclust.app.parameters import rounded
 from daskclust.core.data.inputs import NOT_CLUSTERED
 from daskclust.core.data.limits import free_memory
 from daskclust.core.data.quote import argument, listed
-from daskclust.io.files import HDF5, PARQUET, TEXT, check_file
+from daskclust.io.files import HDF5, PARQUET, TEXT, check_file, is_store
 from daskclust.io.particles.snapshot import is_snapshot
 from daskclust.io.schema import Columns
 
@@ -104,7 +104,7 @@ def _reader(path: Path, system: str | None, chosen: Mapping[str, Any]) -> tuple[
         return "open_fcs", {}
     if system == "hca" and suffix in (*_TABLES, ".bin"):
         return "read_cells", {}
-    if suffix in _PARTICLES or (suffix in HDF5 and is_snapshot(path)):
+    if suffix in _PARTICLES or is_store(str(path)) or (suffix in HDF5 and is_snapshot(path)):
         return "open_particles", {"chunks": None, **chosen}
     return "read_hits", {**({} if system is None else {"field": _OF_FIELD.get(system)}), **chosen}
 

@@ -134,7 +134,7 @@ class Pixels(ColumnOptions):
 
         source = self.source
         if source.endswith(".t3pa"):
-            return io.open_t3pa(source, chunks=ROUND)
+            return io.open_t3pa(source, chunks=ROUND if for_dask else None)
         if not self.is_raw:
             table = self.open_as_is(Path(source), (About if for_dask else OnDemand)(ROUND))
             return _in_time(table if first_row is None else _with_rows(table, first_row), for_dask=for_dask)
@@ -204,16 +204,21 @@ def check_columns(expression: str, names: Iterable[Any]) -> None:
 
 def _with_rows(data: xr.Dataset, first_row: int) -> xr.Dataset:
     """Return hits with the numbers of their rows in all files."""
+    from daskclust.readout.columns import ROW
+
+    if data.chunks:
+        import dask.array as da
+
+        rows = da.arange(first_row, first_row + data.sizes["hit"], chunks=data.chunks["hit"])
+        return data.assign({ROW: ("hit", rows)})
     import numpy as np
 
     from daskclust.io.on_demand import on_demand
-    from daskclust.readout.columns import ROW
 
     def numbers(start: int, stop: int) -> Any:
         return np.arange(first_row + start, first_row + stop)
 
-    rows = on_demand("hit", numbers, data.sizes["hit"], np.int64, {}, None)
-    return data.assign({ROW: rows.chunk(data.chunks) if data.chunks else rows})
+    return data.assign({ROW: on_demand("hit", numbers, data.sizes["hit"], np.int64, {}, None)})
 
 
 def _in_time(data: xr.Dataset, *, for_dask: bool) -> xr.Dataset:

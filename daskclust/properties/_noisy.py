@@ -181,7 +181,8 @@ def _count(*places: Any) -> Counts:
             f"hits reach chip {shape[0] - 1}, x = {shape[2] - 1} and y = {shape[1] - 1}, more than 2**26 pixels; are x "
             "and y pixel numbers?"
         )
-    number = np.ravel_multi_index(places, shape)
+    chip, row, column = places
+    number = (chip.astype(np.int64) * shape[1] + row) * shape[2] + column
     return np.bincount(number, minlength=math.prod(shape)).reshape(shape)
 
 

@@ -64,6 +64,15 @@ def test_a_part_has_all_points_within_its_limits(name: str, order: str) -> None:
     assert part.words.endswith(f"{found.sizes[dim]:,} of {ds.sizes[dim]:,} points")
 
 
+def test_a_zarr_store_is_known_by_what_it_holds(tmp_path: Path) -> None:
+    points = box(500)
+    io.write_hits(points, tmp_path / "box.zarr")
+    (tmp_path / "box.zarr").rename(tmp_path / "box")
+    found, *_ = opening.open_file(tmp_path / "box")
+    for name in "xy":
+        np.testing.assert_array_equal(found[name], points[name])
+
+
 def test_what_fits_and_what_is_in_memory_is_taken_whole() -> None:
     small = box(500).chunk(point=100) if "point" in box(500).dims else box(500).chunk(100)
     assert opening.part_of(small)[1] is None
