@@ -16,7 +16,7 @@ a root, whatever its size.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +53,8 @@ def condensed_tree(Z: Float, min_cluster_size: int, at_once: bool = True) -> Con
     found = np.empty(1, np.int64)
     steps, clusters = (step, large, rest), (parent, birth, death, size, stability)
     kernels.condense.run(1, Z, min_cluster_size, *steps, cluster, left, *clusters, found)
-    return CondensedTree(cluster[:n].copy(), left[:n].copy(), *(each[: found[0]].copy() for each in clusters))
+    results: list[npt.NDArray[Any]] = [each[: found[0]].copy() for each in clusters]
+    return CondensedTree(cluster[:n].copy(), left[:n].copy(), *results)
 
 
 def as_table(tree: CondensedTree) -> npt.NDArray[np.void]:

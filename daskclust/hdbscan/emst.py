@@ -10,17 +10,17 @@ import numpy.typing as npt
 
 from daskclust.core.data.nested import without_lists
 from daskclust.core.hierarchy import single_linkage
-from daskclust.estimator import Estimator
+from daskclust.estimator import BaseEstimator
 from daskclust.hdbscan.forest import read_forest
 
 Boxsize = float | Sequence[float | None] | Literal["auto"] | None
 
 
-class EMST(Estimator):
+class EMST(BaseEstimator):
     """The Euclidean minimum spanning tree of points: the shortest edges that connect all of them.
 
-    It is the same for any order of points, up to their names, unless distances are equal; then it is decided by the
-    smaller, next the larger index of the ends. One tree gives the groups of `FriendsOfFriends` for every linking length.
+    Of edges of equal length those come first that have the smaller index, next the smaller other index: there is one
+    tree. It has the groups of `FriendsOfFriends` for every linking length.
 
     Parameters
     ----------

@@ -145,7 +145,7 @@ def test_linkage_is_that_of_scipy() -> None:
 
 
 def test_rows_of_the_tree() -> None:
-    """Each point and each cluster but the root has one row, clusters as many points as their rows say, parents first."""
+    """Each point and each cluster but the root has one row, and clusters the points of theirs."""
     for kind, least in itertools.product(KINDS, (2, 3, 7)):
         X = tied(kind, 90, 2, np.random.default_rng(7))
         fitted = HDBSCAN(least, min_samples=3).fit(X)

@@ -1,4 +1,4 @@
-"""What the packages hdbscan, fast_hdbscan and scikit-learn answer: equal without ties, and explained where there are."""
+"""What the packages hdbscan, fast_hdbscan and scikit-learn answer: the same without ties, and why not with them."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def sort(values, first, end):
 def choose_stable(_once, parent, first, allowed, stability, below, filled, chosen):
     """Choose clusters at least as stable as those chosen below them, whose stabilities are added in ascending order.
 
-    The children of cluster c have ``below[first[c] : first[c + 1]]`` for their stabilities, of which there are `filled`.
+    Stabilities of the children of cluster c go to ``below[first[c] : first[c + 1]]``, where `filled` counts them.
     """
     for c in range(len(parent) - 1, -1, -1):
         sort(below, first[c], first[c + 1])
