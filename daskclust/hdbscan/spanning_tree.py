@@ -163,9 +163,8 @@ def _described(
 ) -> tuple[rounds.Points, nearest_kernels.Scratch, Any]:
     """Return what is known of points before any are merged, memory to search in, and core distances of rows."""
     n, leaves, nodes = len(tree.order) - PAD, len(tree.leaf_node), len(tree.node)
-    rows, most_kept = tree.order[:n], nearest_kernels.MOST_KEPT
-    kept = min(4 * max(1, (min_samples - 1) // 4 + (min_samples > 4)), most_kept)
-    is_far = core is None and min_samples - 1 > most_kept
+    rows, kept = tree.order[:n], nearest_kernels.KEPT
+    is_far = core is None and min_samples - 1 > nearest_kernels.MOST_LISTED
     count = np.empty(0, np.int32) if places is None else places.counts[rows].astype(np.int32)
     scratch = _scratch(min_samples if is_far else 0)
     found, reach = np.zeros(n) if core is None else (core if places is None else core[places.first])[rows], np.empty(n)

@@ -91,9 +91,15 @@ def is_before(weight, length, s, t, o, points, tree):
 
 
 @body
-def is_certain(s, points):
-    """Return whether the first edge that point s has found is its first of all."""
-    return points.other[s] >= 0 and points.weight[s] < points.reach[s]
+def is_certain(s, points, tree):
+    """Return whether the first edge that point s has found is its first of all.
+
+    It is, too, if none can weigh less than its core distance, and those that are not in the list are longer.
+    """
+    if points.other[s] < 0 or points.weight[s] < points.reach[s]:
+        return points.other[s] >= 0
+    last = points.nearest[s, points.nearest.shape[1] - 1]
+    return points.weight[s] == points.core[s] and points.length[s] < distance2(s, last, tree)
 
 
 @kernel
@@ -125,7 +131,7 @@ def look_in_lists(leaf, points, components, tree):
         if points.other[s] < 0 or points.component[points.other[s]] == c:
             look_in_list(s, c, points, tree)
         is_alive |= points.other[s] >= 0
-        if not is_certain(s, points):
+        if not is_certain(s, points, tree):
             is_alive |= points.place[s] < points.nearest.shape[1]
             least = min(least, points.reach[s])
     points.need[leaf], points.alive[leaf] = least, is_alive
@@ -187,7 +193,7 @@ def find_open(leaf, points, components, tree):
     if points.need[leaf] < np.inf:
         for s in range(tree.begin[leaf], tree.begin[leaf + 1]):
             c = points.component[s]
-            if not components.skip[c] and points.reach[s] <= components.bound[c] and not is_certain(s, points):
+            if not components.skip[c] and points.reach[s] <= components.bound[c] and not is_certain(s, points, tree):
                 components.is_open[c] = True
 
 
@@ -276,7 +282,7 @@ def search_leaf(leaf, q, points, components, tree, radius, d2):
         s = first + i
         c = points.component[s]
         bound = atomic_load(components.bound, c)
-        if not components.skip[c] and points.reach[s] <= bound and not is_certain(s, points):
+        if not components.skip[c] and points.reach[s] <= bound and not is_certain(s, points, tree):
             radius[i] = bound
             own = c if own == -3 or own == c else np.int32(-2)
     most, t, node, end = highest(load(radius, 0, lane_width())), np.int64(q), np.int64(q), np.int64(q) + 1
@@ -302,7 +308,7 @@ def search_leaf(leaf, q, points, components, tree, radius, d2):
         if radius[i] >= 0:
             points.reach[s] = atomic_load(components.bound, points.component[s])
             points.alive[leaf] |= points.other[s] >= 0
-        if not is_certain(s, points):
+        if not is_certain(s, points, tree):
             least = min(least, points.reach[s])
     points.need[leaf] = least
 
