@@ -102,7 +102,9 @@ def insert(near, who, at, d2, slot):
     lanes = lane_width()
     here, moved = load(near, at, lanes), load(near, at - 1, lanes)
     stays, begins = here <= d2, moved <= d2
-    ids = select(stays, load(who, at, lanes), select(begins, like(load(who, at, lanes), slot), load(who, at - 1, lanes)))
+    ids = select(
+        stays, load(who, at, lanes), select(begins, like(load(who, at, lanes), slot), load(who, at - 1, lanes))
+    )
     store(near, at, lanes, select(stays, here, select(begins, like(here, d2), moved)))
     store(who, at, lanes, ids)
 

@@ -67,9 +67,8 @@ class Components(NamedTuple):
     skip: Any  # bool: does not ask
     is_open: Any  # bool: may have a better edge than those of lists
     bound: Any  # float64
-    best: Any  # int32: the point that its first edge begins at, -1 for none
+    best: Any  # int32: the point that its first edge begins at, -1 for none; in the end its number in the next round
     parent: Any  # int32
-    new: Any  # int32: its number in the next round
 
 
 class Edges(NamedTuple):
@@ -77,7 +76,6 @@ class Edges(NamedTuple):
 
     ends: Any  # (n - 1, 2) int32, sorted points
     weight: Any  # (n - 1,) float64
-    length: Any  # (n - 1,) float64
     counts: Any  # (2,) int64: how many edges there are, and how many components
 
 
@@ -345,7 +343,7 @@ def meet_leaf(first, other, t, points, components, tree, radius, d2):
 def merge(_once, points, components, edges):
     """Add the first edge of each component that is not open, and number the components anew.
 
-    A component that asked and found nothing is finished: it asks no more. `counts` of `edges` is brought up to date.
+    `best` becomes the number of each in the next round, and `counts` of `edges` is brought up to date.
     """
     number, parent = edges.counts[0], components.parent
     for c in range(len(parent)):
@@ -355,17 +353,17 @@ def merge(_once, points, components, edges):
             if a != b:
                 parent[max(a, b)] = min(a, b)
                 edges.ends[number, 0], edges.ends[number, 1] = s, points.other[s]
-                edges.weight[number], edges.length[number] = points.weight[s], points.length[s]
+                edges.weight[number] = points.weight[s]
                 number += 1
     left = 0
     for c in range(len(parent)):
         root = root_of(parent, c)
         if root == c:
-            components.new[c], components.size[left] = left, components.size[c]
+            components.best[c], components.size[left] = left, components.size[c]
             left += 1
         else:
-            new = components.new[root]
-            components.new[c] = new
+            new = components.best[root]
+            components.best[c] = new
             components.size[new] += components.size[c]
     edges.counts[0], edges.counts[1] = number, left
 
@@ -374,3 +372,9 @@ def merge(_once, points, components, edges):
 def renumber(s, component, new):
     """Write the new number of a point's component."""
     component[s] = new[component[s]]
+
+
+@kernel
+def write_length(i, ends, tree, length):
+    """Write the squared length of an edge."""
+    length[i] = distance2(np.int64(ends[i, 0]), np.int64(ends[i, 1]), tree)
