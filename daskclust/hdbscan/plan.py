@@ -35,8 +35,7 @@ from daskclust.hdbscan.far_neighbours import Answers, Near, Points, is_own
 from daskclust.hdbscan.spanning_tree import SpanningTree
 
 _SAMPLED = 10_000  # points that tell how wide the halo is
-_FAR = 0.99  # of the points have their neighbours within the halo, by a sample,
-_WIDER = 1.25  # which is so many times as wide
+_FAR = 0.99  # of the points have their neighbours within the halo, by a sample
 
 
 class TreeArrays(NamedTuple):
@@ -113,7 +112,7 @@ class TreePlan(Plan):
             return 1.0
         far = cKDTree(some, boxsize=self.period).query(some, [k])[0]
         far = np.quantile(far[far > 0], _FAR) if far.any() else 1.0
-        return float(_WIDER * far * (len(some) / self.size) ** (1 / some.shape[1]))
+        return float(far * (len(some) / self.size) ** (1 / some.shape[1]))
 
 
 def reach_of(division: Division) -> float:
@@ -166,17 +165,21 @@ class Blocks:
         """Return where a chunk has points of the components."""
         return block_trees.boxes_of(self._own(chunk), mine, block)
 
-    def outsiders(self, chunk: Chunk, mine: Slice, boxes: list[Boxes], block: int) -> Outsiders:
+    def outsiders(self, chunk: Chunk, mine: Slice, boxes: list[Boxes], between: Any, block: int) -> Outsiders:
         """Return a chunk's points that may be ends of edges to other components in other chunks."""
-        return block_trees.outsiders_of(self._own(chunk), mine, block, boxes, self.plan.period, self.plan.alpha)
+        own, plan = self._own(chunk), self.plan
+        return block_trees.outsiders_of(own, mine, block, boxes, between, plan.period, plan.alpha)
 
     def links(self, chunk: Chunk, mine: Slice, outsiders: Outsiders) -> Edges:
         """Return the first edges from components to a chunk's points of the largest one."""
-        return block_trees.links_of(self._own(chunk), mine, outsiders, self.plan.period, self.plan.alpha)
+        own, plan = self._own(chunk), self.plan
+        out = far_neighbours.from_faces(own, chunk)
+        return block_trees.links_of(own, mine, outsiders, out, plan.period, plan.alpha)
 
     def tree(self, forest: Forest, outsiders: Outsiders, links: list[Edges]) -> SpanningTree:
         """Return the tree of all points."""
-        return block_trees.whole_tree(forest, outsiders, links, self.plan.period, self.plan.alpha)
+        plan = self.plan
+        return block_trees.tree_of_all(forest.edges, outsiders, links, plan.size, plan.period, plan.alpha)
 
     @property
     def _limit(self) -> float:
@@ -206,7 +209,8 @@ def _tree(blocks: Blocks, lazy: Lazy) -> dict[str, Any]:
     slices = steps.each("slices", operator.attrgetter("slices"), forest)
     mine = steps.each("slice", work.cut_slice, slices, local, numbered=True)
     boxes = at_once(steps, "all-boxes", _as_list, steps.each("boxes", blocks.boxes, chunks, mine, numbered=True))
-    asking = steps.each("outsiders", blocks.outsiders, chunks, mine, boxes, numbered=True)
+    between = steps.each("between", operator.attrgetter("between"), forest)
+    asking = steps.each("outsiders", blocks.outsiders, chunks, mine, boxes, between, numbered=True)
     outsiders = at_once(steps, "all-outsiders", block_trees.joined_outsiders, asking)
     links = at_once(steps, "all-links", _as_list, steps.each("links", blocks.links, chunks, mine, outsiders))
     tree, edges = steps.each("tree", blocks.tree, forest, outsiders, links), max(blocks.plan.size - 1, 0)

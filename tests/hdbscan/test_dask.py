@@ -130,7 +130,7 @@ def test_far_outlier(min_samples):
 
 @pytest.mark.parametrize("min_samples", [1, 5])
 def test_gap_that_is_wider_than_blocks(min_samples):
-    """Two clusters, each of several blocks, that no halo joins; then one of them in a block alone, then empty blocks."""
+    """Two clusters that no halo joins: each of several blocks, each in one block, and with empty blocks between."""
     X = np.concatenate([RNG.normal((-20, 0), 1, (60, 2)), RNG.normal((20, 0), 1, (50, 2)), [[0.0, 30.0]]])
     case = Case(X[RNG.permutation(111)], min_samples)
     assert_divided(case, [[-21.0, -20.0, -19.0, 19.5, 20.5]], [[0.0]], [[-5.0, 0.0, 5.0], [-9.0, 9.0, 20.0]])
@@ -210,7 +210,7 @@ def test_other_partitions_are_refused():
         Case(RNG.normal(0, 2, (50, 2))).lazy((20, 30), "layers")
 
 
-# ------------------------------------------------------------------------------------------------------- what goes where
+# ------------------------------------------------------------------------------------------------------ what is sent
 def test_halo_by_a_sample():
     """Nearly all points are of one component, and few are copied, whether data is clustered or uniform."""
     ds = cosmology_box(20_000, rng=0)
@@ -219,13 +219,13 @@ def test_halo_by_a_sample():
     for X, most in ((box, 3.0), (RNG.uniform(0, side, (20_000, 3)), 2.5)):
         case = Case(X, 1, (side,) * 3)
         halo = case.plan().halo_by(X[::7])
-        assert 0.8 < halo / (side / 20_000 ** (1 / 3)) < most
+        assert 0.7 < halo / (side / 20_000 ** (1 / 3)) < most
     assert Case(np.ones((10, 2))).plan().halo_by(np.ones((10, 2))) > 0
     assert Case(np.ones((0, 2))).plan().halo_by(np.ones((0, 2))) > 0
 
 
 def test_outsiders_are_near_what_they_may_meet():
-    """Of two clusters the smaller one's points ask that are not farther from the other one than an edge that is known."""
+    """Points of the smaller cluster ask that are not farther from the other one than an edge that is known."""
     left, right = RNG.uniform((-8, 0), (-1, 7), (300, 2)), RNG.uniform((1, 0), (8, 7), (280, 2))
     case = Case(np.concatenate([left, right]), 1, (0.0, 0.0))
     partition = case.partition([-4.0, 0.0, 4.0], [3.5], halo=1.5)
@@ -233,7 +233,10 @@ def test_outsiders_are_near_what_they_may_meet():
     chunks = partition.split({"X": case.X}, 0)
     forest = blocks.forest([blocks.local(chunk) for chunk in chunks])
     boxes = [blocks.boxes(*pair, k) for k, pair in enumerate(zip(chunks, forest.slices, strict=True))]
-    asking = [blocks.outsiders(*pair, boxes, k) for k, pair in enumerate(zip(chunks, forest.slices, strict=True))]
+    asking = [
+        blocks.outsiders(*pair, boxes, forest.between, k)
+        for k, pair in enumerate(zip(chunks, forest.slices, strict=True))
+    ]
     outsiders = block_trees.joined_outsiders(asking)
     assert sum(len(mine.rows) for mine in forest.slices) >= 280
     assert len(outsiders.component) < 280
