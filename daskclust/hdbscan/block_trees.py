@@ -7,6 +7,7 @@ than the heaviest edge on the way between these components that is known already
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -132,7 +133,7 @@ def _components(edges: Edges, roots: NDArray[np.int32], limit: float) -> tuple[N
     return number[roots], home, bound, between
 
 
-# ------------------------------------------------------------------------------------------------ what is between blocks
+# ----------------------------------------------------------------------------------------------- what is between blocks
 class Boxes(NamedTuple):
     """Where blocks have points of large components, and of the small ones around each."""
 
@@ -162,61 +163,72 @@ def boxes_of(own: Points, mine: Slice, block: int) -> Boxes:
 
 
 class Outsiders(NamedTuple):
-    """Points outside the largest component that may be ends of edges to points of other blocks."""
+    """Points that may be ends of edges to points of other blocks and other components, large or both small."""
 
     points: Points
     component: NDArray[np.int32]
-    bound: NDArray[np.float64]  # squared weight of the heaviest edge that is needed to go to the largest component
+    home: NDArray[np.int32]
+    bound: NDArray[np.float64]  # as of `Slice`
 
 
 def outsiders_of(
     own: Points, mine: Slice, block: int, boxes: list[Boxes], between: Any, periods: Periods, alpha: float
 ) -> Outsiders:
-    """Return those of a block: points from which another component in another block is within the bound of both."""
+    """Return those of a block, from which another component in another block is within the bound of both.
+
+    Of two components, one large, the points of the smaller one ask.
+    """
     points, is_one = own.at(mine.rows), np.zeros(len(mine.rows), np.bool_)
     every = Boxes(*map(np.concatenate, zip(*boxes, strict=True)))
+    rank = np.where(every.component < 0, len(between) - 1, every.component)  # large ones do not ask small ones
     for k in np.flatnonzero(every.block != block):
-        asks = np.flatnonzero(~is_one & (mine.component != every.component[k]))
+        asks = np.flatnonzero(~is_one & (mine.component > rank[k]))
         gap = gaps2(points.x[asks], *every.ends[k], periods) / (alpha * alpha)
         least = np.maximum(np.maximum(gap, points.core[asks]), every.core[k])
         bound = np.maximum(mine.bound[asks], between[mine.home[asks], every.home[k]])
         is_one[asks] = least <= np.maximum(bound, every.bound[k])
-    bound = np.maximum(mine.bound, between[mine.home, 0])
-    return Outsiders(points.at(is_one), mine.component[is_one], bound[is_one])
+    return Outsiders(points.at(is_one), mine.component[is_one], mine.home[is_one], mine.bound[is_one])
 
 
 def joined_outsiders(parts: list[Outsiders], *_turn: Any) -> Outsiders:
     """Return those of all blocks, by component and id."""
     ids, x, core = map(np.concatenate, zip(*(part.points for part in parts), strict=True))
-    component, bound = (np.concatenate([part[k] for part in parts]) for k in (1, 2))
+    component, home, bound = (np.concatenate([part[k] for part in parts]) for k in range(1, 4))
     order = np.lexsort([ids, component])
-    return Outsiders(Points(ids, x, core).at(order), component[order], bound[order])
+    return Outsiders(Points(ids, x, core).at(order), component[order], home[order], bound[order])
 
 
 def links_of(
-    own: Points, mine: Slice, outsiders: Outsiders, out: NDArray[np.float64], periods: Periods, alpha: float
-) -> Edges:
-    """Return for each component the first edge from other blocks' outsiders to own points of the largest component.
+    own: Points, mine: Slice, outsiders: Outsiders, between: Any, out: Any, periods: Periods, alpha: float
+) -> list[Edges]:
+    """Return the first edges from each component's outsiders in other blocks to own points of each larger, large one.
 
     `out` is how far the own points are from the faces of the block.
     """
-    is_near, asks = np.zeros(len(own.ids), np.bool_), ~np.isin(outsiders.points.ids, own.ids)
-    if len(own.ids):
-        gap = gaps2(outsiders.points.x, own.x.min(axis=0), own.x.max(axis=0), periods) / (alpha * alpha)
-        asks &= np.maximum(gap, outsiders.points.core) <= outsiders.bound
-        is_near = (SURELY * out) ** 2 <= alpha * alpha * outsiders.bound[asks].max(initial=-1.0)
-        is_near[mine.rows] = False
-    found, begins = np.unique(outsiders.component[asks], return_index=True)
-    first = Edges(*(np.empty((len(found), 1), dtype) for dtype in (np.float64, np.float64, np.int64, np.int64)))
-    first.weight[:, 0], first.length[:], first.low[:], first.high[:] = outsiders.bound[asks][begins], np.inf, -1, -1
-    asking, among = outsiders.points.at(asks), own.at(is_near)
-    search(asking, np.append(begins, asks.sum()), among, first, periods, alpha)
-    return Edges(*(values[first.low[:, 0] >= 0, 0] for values in first))
+    component, found = np.zeros(len(own.ids), np.int32), []
+    component[mine.rows] = mine.component
+    is_other = ~np.isin(outsiders.points.ids, own.ids)
+    for large in np.unique(component[component < len(between)]):
+        rows = np.flatnonzero(component == large)
+        low, high = own.x[rows].min(axis=0), own.x[rows].max(axis=0)
+        gap = gaps2(outsiders.points.x, low, high, periods) / (alpha * alpha)
+        bound = np.maximum(outsiders.bound, between[outsiders.home, large])
+        asks = is_other & (outsiders.component > large) & (np.maximum(gap, outsiders.points.core) <= bound)
+        near = rows[(SURELY * out[rows]) ** 2 <= alpha * alpha * bound[asks].max(initial=-1.0)]
+        begins = np.flatnonzero(np.diff(outsiders.component[asks], prepend=-1))
+        first = Edges(*(np.full((len(begins), 1), fill) for fill in (np.inf, np.inf, -1, -1)))
+        first.weight[:, 0] = bound[asks][begins]
+        asking = outsiders.points.at(asks)
+        search(asking, np.append(begins, asks.sum()), own.at(near), first, periods, alpha)
+        found.append(Edges(*(values[first.low[:, 0] >= 0, 0] for values in first)))
+    return found
 
 
 def tree_of_all(
-    forest: Edges, outsiders: Outsiders, links: list[Edges], n: int, periods: Periods, alpha: float
+    forest: Edges, outsiders: Outsiders, links: list[list[Edges]], n: int, periods: Periods, alpha: float
 ) -> SpanningTree:
     """Return the tree of all points."""
-    found, _ = first_of([forest, whole_tree_of(joined([outsiders.points]), periods, alpha), *links], n)
+    found, _ = first_of(
+        [forest, whole_tree_of(joined([outsiders.points]), periods, alpha), *itertools.chain(*links)], n
+    )
     return SpanningTree(np.column_stack([found.low, found.high]), found.weight, np.empty(0))

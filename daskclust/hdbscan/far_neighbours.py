@@ -93,6 +93,9 @@ def answers(chunk: Chunk, asking: Points, k: int, period: tuple[float, ...]) -> 
     """Return the distances from points to a chunk's own ones that may be below their bounds."""
     mine = Points.of(chunk, period).at(is_own(chunk))
     rows = _within(asking, asking.core, mine, period)
+    # points that ask are less than their bound from a face, or outside
+    most = 2 * np.sqrt(asking.core[rows].max(initial=0.0))
+    mine = mine.at(SURELY * from_faces(mine, chunk) <= most)
     first = Edges(*(np.empty((len(rows), k), dtype) for dtype in (np.float64, np.float64, np.int64, np.int64)))
     first.weight[:] = first.length[:] = asking.core[rows, None]
     first.low[:] = first.high[:] = -1

@@ -170,13 +170,13 @@ class Blocks:
         own, plan = self._own(chunk), self.plan
         return block_trees.outsiders_of(own, mine, block, boxes, between, plan.period, plan.alpha)
 
-    def links(self, chunk: Chunk, mine: Slice, outsiders: Outsiders) -> Edges:
-        """Return the first edges from components to a chunk's points of the largest one."""
+    def links(self, chunk: Chunk, mine: Slice, outsiders: Outsiders, between: Any) -> list[Edges]:
+        """Return the first edges from components to a chunk's points of larger ones."""
         own, plan = self._own(chunk), self.plan
         out = far_neighbours.from_faces(own, chunk)
-        return block_trees.links_of(own, mine, outsiders, out, plan.period, plan.alpha)
+        return block_trees.links_of(own, mine, outsiders, between, out, plan.period, plan.alpha)
 
-    def tree(self, forest: Forest, outsiders: Outsiders, links: list[Edges]) -> SpanningTree:
+    def tree(self, forest: Forest, outsiders: Outsiders, links: list[list[Edges]]) -> SpanningTree:
         """Return the tree of all points."""
         plan = self.plan
         return block_trees.tree_of_all(forest.edges, outsiders, links, plan.size, plan.period, plan.alpha)
@@ -212,7 +212,8 @@ def _tree(blocks: Blocks, lazy: Lazy) -> dict[str, Any]:
     between = steps.each("between", operator.attrgetter("between"), forest)
     asking = steps.each("outsiders", blocks.outsiders, chunks, mine, boxes, between, numbered=True)
     outsiders = at_once(steps, "all-outsiders", block_trees.joined_outsiders, asking)
-    links = at_once(steps, "all-links", _as_list, steps.each("links", blocks.links, chunks, mine, outsiders))
+    links = steps.each("links", blocks.links, chunks, mine, outsiders, between)
+    links = at_once(steps, "all-links", _as_list, links)
     tree, edges = steps.each("tree", blocks.tree, forest, outsiders, links), max(blocks.plan.size - 1, 0)
     return attributes(tree, {"edges": ((edges, 2), np.int64), "weight": ((edges,), np.float64)})
 
