@@ -3,6 +3,8 @@ __version__: str
 __all__ = [
     "CLUE",
     "DBSCAN",
+    "EMST",
+    "HDBSCAN",
     "EventBuilder",
     "EventStream",
     "ExponentialKernel",
@@ -36,4 +38,6 @@ from .dbscan.estimator import DBSCAN as DBSCAN
 from .dbscan.estimator import FriendsOfFriends as FriendsOfFriends
 from .events.estimator import EventBuilder as EventBuilder
 from .hca.estimator import MahalanobisHCA as MahalanobisHCA
+from .hdbscan.emst import EMST as EMST
+from .hdbscan.estimator import HDBSCAN as HDBSCAN
 from .readout.stream import EventStream as EventStream

@@ -14,8 +14,10 @@ import numpy as np
 from daskclust.core.device.arrays import keeping_device
 
 
-class Estimator:
-    """A clusterer by the conventions of scikit-learn: parameters of ``__init__`` are attributes of the same names."""
+class BaseEstimator:
+    """An estimator by the conventions of scikit-learn: parameters of ``__init__`` are attributes of the same names."""
+
+    _kind: str | None = None  # as scikit-learn names it
 
     def __init_subclass__(cls) -> None:
         """Let fits, which work on the device of their data, leave the thread's current CUDA device as it was."""
@@ -45,11 +47,6 @@ class Estimator:
             setattr(self, name, value)
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, **columns: Any) -> Any:
-        """Return the labels of ``fit(X, **columns)``."""
-        estimator: Any = self
-        return estimator.fit(X, **columns).labels_
-
     def __repr__(self) -> str:
         given = self.get_params().items()
         changed = [f"{name}={value!r}" for name, value in given if not _is_same(value, self._defaults()[name])]
@@ -58,7 +55,7 @@ class Estimator:
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import Tags, TargetTags
 
-        return Tags(estimator_type="clusterer", target_tags=TargetTags(required=False))
+        return Tags(estimator_type=self._kind, target_tags=TargetTags(required=False))
 
     def _check_is_fitted(self, attribute: str) -> None:
         """Raise scikit-learn's error where there are no results yet."""
@@ -66,6 +63,17 @@ class Estimator:
             from sklearn.utils.validation import check_is_fitted
 
             check_is_fitted(self, attribute)
+
+
+class Estimator(BaseEstimator):
+    """A clusterer."""
+
+    _kind = "clusterer"
+
+    def fit_predict(self, X: Any, y: Any = None, **columns: Any) -> Any:
+        """Return the labels of ``fit(X, **columns)``."""
+        estimator: Any = self
+        return estimator.fit(X, **columns).labels_
 
 
 def _is_same(value: Any, default: Any) -> bool:

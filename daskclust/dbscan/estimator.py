@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from daskclust.core.data.checks import check_distance, check_positive, check_whole, raise_not_finite
+from daskclust.core.data.checks import check_distance, check_positive, check_whole, raise_not_finite, sides_of_box
 from daskclust.core.data.columns import plain, reals
 from daskclust.core.data.inputs import Points, mean_separation, read_points
 from daskclust.core.data.nested import nest
@@ -317,7 +317,7 @@ class FriendsOfFriends(_DensityClusters):
         """Return the linking length, which is given or `b` times the mean separation."""
         if self.b is None:
             return float(self.linking_length)  # type: ignore[arg-type]
-        sides, what = _sides(box, points.X.shape[1]), f"b={self.b!r} is a fraction of the mean separation"
+        sides, what = sides_of_box(box, points.X.shape[1]), f"b={self.b!r} is a fraction of the mean separation"
         if points.nesting is not None and points.nesting.counts is not None:
             raise ValueError(
                 f"{what} of all points, and X has lists of them; give linking_length, the same for each list"
@@ -354,17 +354,9 @@ def _each_event(plan: DbscanPlan, columns: dict[str, Any], counts: Any) -> dict[
     return {"labels": labels, "is_core": is_core, "n_clusters": n_clusters}
 
 
-def _sides(boxsize: Boxsize, d: int) -> tuple[float, ...]:
-    """Return the side of the box along each of `d` axes, 0 where it is open."""
-    sizes = [boxsize] * d if boxsize is None or np.ndim(boxsize) == 0 else list(boxsize)  # type: ignore[arg-type]
-    if len(sizes) != d:
-        raise ValueError(f"boxsize must be one number or one for each of the {d} axes of X, got {boxsize!r}")
-    return tuple(0.0 if size is None else check_positive("boxsize", size) for size in sizes)
-
-
 def _periods(boxsize: Boxsize, d: int, name: str, eps: float) -> tuple[float, ...]:
     """Return the period of each of `d` axes, 0 where it is open; refuse a box that is too small or too large."""
-    periods = _sides(boxsize, d)
+    periods = sides_of_box(boxsize, d)
     for period in periods:
         if 0.0 < period < 2 * eps:
             raise ValueError(

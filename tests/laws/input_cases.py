@@ -21,7 +21,18 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from daskclust import CLUE, DBSCAN, EventBuilder, FriendsOfFriends, MahalanobisHCA, metrics, plot, properties
+from daskclust import (
+    CLUE,
+    DBSCAN,
+    EMST,
+    HDBSCAN,
+    EventBuilder,
+    FriendsOfFriends,
+    MahalanobisHCA,
+    metrics,
+    plot,
+    properties,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "data.md"
 KINDS = ("real", "group", "pixel", "label")
@@ -212,6 +223,7 @@ CONTAINERS |= {
 }
 BESIDE = ("arrays", "series", "data arrays", "dask arrays", "dask X beside arrays")
 """Containers of columns that are passed one by one."""
+IN_MEMORY = tuple(name for name in CONTAINERS if name not in BESIDE and "dask" not in name)
 FRAMES = {name for name in CONTAINERS if "pandas" in name or "DataFrame" in name}
 
 
@@ -294,6 +306,12 @@ TARGETS = {
     ),
     "DBSCAN": Target(SPACE, lambda data: attributes(DBSCAN(2.0, min_samples=3).fit(data), "labels_", "is_core_")),
     "FriendsOfFriends": Target(PLANE, lambda data: attributes(FriendsOfFriends(1.5).fit(data), "labels_")),
+    "HDBSCAN": Target(
+        {**SPACE, "event": ("group", 2)},
+        lambda data: attributes(HDBSCAN(2).fit(data), "labels_", "probabilities_", "outlier_scores_"),
+        IN_MEMORY,
+    ),
+    "EMST": Target(PLANE, lambda data: attributes(EMST().fit(data), "edges_", "lengths_"), IN_MEMORY),
     "EventBuilder": Target(
         {**HITS, "chip": ("group", 2)}, lambda data: attributes(EventBuilder(9.0).fit(data), "labels_")
     ),

@@ -9,10 +9,10 @@ import sys
 FITS = """
 import sys
 import numpy as np
-from daskclust import CLUE, DBSCAN, EventBuilder, FriendsOfFriends, MahalanobisHCA
+from daskclust import CLUE, DBSCAN, HDBSCAN, EventBuilder, FriendsOfFriends, MahalanobisHCA
 
 others = ["dask", "distributed", "pandas", "sklearn", "xarray"]
-for estimator in (CLUE(1.0, 1.0), EventBuilder(1.0), DBSCAN(), FriendsOfFriends(0.1), MahalanobisHCA()):
+for estimator in (CLUE(1.0, 1.0), EventBuilder(1.0), DBSCAN(), FriendsOfFriends(0.1), MahalanobisHCA(), HDBSCAN()):
     found = estimator.fit(np.arange(60.0).reshape(20, 3))
     assert len(found.labels_) == 20
     print(type(estimator).__name__, [name for name in others if name in sys.modules])
@@ -31,7 +31,7 @@ def told(code: str) -> list[str]:
 
 
 def test_fits_of_arrays_import_no_other_containers() -> None:
-    names = ["CLUE", "EventBuilder", "DBSCAN", "FriendsOfFriends", "MahalanobisHCA"]
+    names = ["CLUE", "EventBuilder", "DBSCAN", "FriendsOfFriends", "MahalanobisHCA", "HDBSCAN"]
     assert told(FITS) == [f"{name} []" for name in names]
 
 

@@ -151,6 +151,14 @@ def raise_not_finite_value(name: str, value: Any, row: int) -> None:
     raise ValueError(f"{name} must be finite, got {name}[{row}] = {value}; remove such points first")
 
 
+def sides_of_box(boxsize: Any, d: int) -> tuple[float, ...]:
+    """Return the side of a box along each of `d` axes, 0 where it is open, of one number or one for each axis."""
+    sizes = [boxsize] * d if boxsize is None or np.ndim(boxsize) == 0 else list(boxsize)
+    if len(sizes) != d:
+        raise ValueError(f"boxsize must be one number or one for each of the {d} axes of X, got {boxsize!r}")
+    return tuple(0.0 if size is None else check_positive("boxsize", size) for size in sizes)
+
+
 def axis_periods(wrap: Mapping[Any, float] | None, names: Sequence[Any], dtype: Any = np.float64) -> tuple[float, ...]:
     """Return the period of each axis, 0 where it is open."""
     periods = [0.0] * len(names)

@@ -7,7 +7,15 @@ lower than one below it, as in centroid linkage), and are never repaired. All is
 
 from daskclust.core.hierarchy.cuts import Top, condense, cut, least_size
 from daskclust.core.hierarchy.kernels import SEVERAL
-from daskclust.core.hierarchy.linkage import check_linkage, is_monotone, leaf_order, members, node_labels, point_heights
+from daskclust.core.hierarchy.linkage import (
+    check_linkage,
+    is_monotone,
+    leaf_order,
+    members,
+    node_labels,
+    point_heights,
+    single_linkage,
+)
 
 __all__ = [
     "SEVERAL",
@@ -21,4 +29,5 @@ __all__ = [
     "members",
     "node_labels",
     "point_heights",
+    "single_linkage",
 ]

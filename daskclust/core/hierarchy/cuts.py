@@ -108,7 +108,7 @@ def cut(
         highest = Z[:, 2].copy()
         kernels.carry_highest.run(1, children_of(Z), highest)
         kept = highest <= height
-    return _labelled(Z, kept, least)[0]
+    return label_kept(Z, kept, least)[0]
 
 
 def condense(Z: npt.ArrayLike, p: int, min_size: int | float = 1) -> Top:
@@ -149,7 +149,7 @@ def condense(Z: npt.ArrayLike, p: int, min_size: int | float = 1) -> Top:
     if least > n:
         raise ValueError(f"min_size must be at most the number of points, {n}, got {quoted(min_size)}")
     merges, is_undone = _last_forks(Z, p, least)
-    number = _labelled(Z, ~is_undone, least)[1]
+    number = label_kept(Z, ~is_undone, least)[1]
     leaves = np.flatnonzero(number >= 0)
     leaves = leaves[np.argsort(number[leaves])]
     kernels.fold.run(1, children, is_undone, len(leaves), number)
@@ -210,7 +210,7 @@ def _last_forks(Z: Float, most: int, least: int) -> tuple[Ids, npt.NDArray[np.bo
     return forks, (rows >= forks.min(initial=len(Z))) & is_large.any(axis=1)
 
 
-def _labelled(Z: Float, kept: npt.NDArray[np.bool_], least: int) -> tuple[Ids, Ids]:
+def label_kept(Z: Float, kept: npt.NDArray[np.bool_], least: int) -> tuple[Ids, Ids]:
     """Return the labels of points, and numbers by node, -1 for all that are no cluster; `kept` is closed downward."""
     n = len(Z) + 1
     top = np.arange(2 * n - 1)

@@ -6,7 +6,10 @@ no recursion, whatever the depth of the tree.
 
 from __future__ import annotations
 
+import numpy as np
+
 from daskclust.core.device.kernels import kernel
+from daskclust.core.device.unionfind import root_of
 from daskclust.core.merge.labels import NOISE
 
 SEVERAL = -2
@@ -14,6 +17,22 @@ SEVERAL = -2
 
 UNSEEN = -2
 """In place of the number of a cluster that is to have one."""
+
+
+@kernel
+def join_edges(_once, edges, parent, node, Z):
+    """Write the two clusters that each edge joins, and the size of both; `parent` and `node` hold each point itself."""
+    n = len(node)
+    for row in range(n - 1):
+        a, b = root_of(parent, edges[row, 0]), root_of(parent, edges[row, 1])
+        low, high = np.int64(min(node[a], node[b])), np.int64(max(node[a], node[b]))
+        size_low = Z[low - n, 3] if low >= n else 1.0
+        size_high = Z[high - n, 3] if high >= n else 1.0
+        if (size_low < size_high) == (node[a] == low):  # the smaller set is hooked under the larger
+            a, b = b, a
+        parent[b] = a
+        node[a] = n + row
+        Z[row, 0], Z[row, 1], Z[row, 3] = low, high, size_low + size_high
 
 
 @kernel

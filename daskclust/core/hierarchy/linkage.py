@@ -48,6 +48,36 @@ def check_linkage(Z: npt.ArrayLike) -> Float:
     return Z
 
 
+def single_linkage(edges: npt.ArrayLike, heights: npt.ArrayLike) -> Float:
+    """Return the linkage of a minimum spanning tree: that of single linkage, if heights are lengths of its edges.
+
+    Parameters
+    ----------
+    edges : array_like of int, shape (n - 1, 2)
+        Ends of the edges of a tree of n points, in the order of their heights.
+    heights : array_like, shape (n - 1,)
+        Height of each edge, ascending.
+
+    Returns
+    -------
+    numpy.ndarray of float64, shape (n - 1, 4)
+        SciPy's linkage: row s joins the clusters that edge s connects, that of the smaller id first.
+
+    Examples
+    --------
+    >>> single_linkage([[1, 2], [0, 2], [2, 3]], [1.0, 2.0, 5.0])
+    array([[1., 2., 1., 2.],
+           [0., 4., 2., 3.],
+           [3., 5., 5., 4.]])
+    """
+    ends = np.ascontiguousarray(edges, dtype=np.int64).reshape(-1, 2)
+    n = len(ends) + 1
+    Z = np.empty((n - 1, 4))
+    Z[:, 2] = heights
+    kernels.join_edges.run(1, ends, np.arange(n, dtype=np.int32), np.arange(n, dtype=np.int32), Z)
+    return Z
+
+
 def is_monotone(Z: npt.ArrayLike) -> bool:
     """Return whether no merge is lower than a merge below it in the tree.
 

@@ -1,0 +1,77 @@
+"""Minimum spanning trees of what users give: of all points, or of each group by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from daskclust.core.data.checks import check_count, raise_not_finite, sides_of_box
+from daskclust.core.data.columns import groups
+from daskclust.core.data.inputs import EVENT, Points, read_points
+from daskclust.core.device.arrays import is_dask, to_host
+from daskclust.hdbscan.spanning_tree import SpanningTree, spanning_tree
+
+
+def read_forest(
+    estimator: Any, X: Any, event: Any = None, min_samples: int = 1, alpha: float = 1.0
+) -> tuple[Points, SpanningTree]:
+    """Return points that a user gives to an estimator with a `boxsize`, and their spanning tree.
+
+    Edges of infinite weight join the trees of different events, and all points of those of fewer than `min_samples`.
+    """
+    points = read_points(estimator, X, EVENT)
+    if is_dask(points.X):
+        raise NotImplementedError(f"{type(estimator).__name__} takes no dask array yet; give X.compute()")
+    period = sides_of_box(points.box(estimator.boxsize), points.X.shape[1])
+    own = points.first(EVENT) if event is None else event
+    if points.nesting is not None and event is None:
+        own = points.nesting.event(own)
+    array = to_host(points.X)
+    check_count(len(array))
+    _check_reach(array, alpha)
+    if own is None:
+        return points, _tree(array, min_samples, period, alpha)
+    return points, _forest(array, to_host(points.aligned("event", own, groups)), min_samples, period, alpha)
+
+
+def _forest(
+    X: npt.NDArray[Any], event: npt.NDArray[Any], min_samples: int, period: tuple[float, ...], alpha: float
+) -> SpanningTree:
+    """Return the trees of all events, their first points joined by edges of infinite weight."""
+    order = np.argsort(event, kind="stable")
+    members = np.split(order, np.flatnonzero(np.diff(event[order])) + 1)
+    trees = [_tree(X[rows], min_samples, period, alpha) for rows in members]
+    firsts = np.sort([rows[0] for rows in members])
+    joins = np.column_stack([np.full(len(firsts) - 1, firsts[0]), firsts[1:]])
+    edges = np.concatenate([*(rows[tree.edges] for rows, tree in zip(members, trees, strict=True)), joins])
+    weight = np.concatenate([*(tree.weight for tree in trees), np.full(len(joins), np.inf)])
+    core = np.empty(len(X))
+    core[order] = np.concatenate([tree.core for tree in trees])
+    by = np.lexsort((edges[:, 1], edges[:, 0], weight))
+    return SpanningTree(edges[by], weight[by], core)
+
+
+def _tree(X: npt.NDArray[Any], min_samples: int, period: tuple[float, ...], alpha: float) -> SpanningTree:
+    """Return the tree of one event; of fewer than `min_samples` points none is dense at any distance."""
+    if len(X) < min_samples:
+        tree = spanning_tree(X, 1, period, alpha)
+        return SpanningTree(tree.edges, np.full(len(X) - 1, np.inf), np.full(len(X), np.inf))
+    return spanning_tree(X, min_samples, period, alpha)
+
+
+def _check_reach(X: npt.NDArray[Any], alpha: float) -> None:
+    """Refuse coordinates that are not finite, or so large that squares of distances are not."""
+    low, high = (ends.astype(np.float64) for ends in (X.min(axis=0), X.max(axis=0)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        square = (((high - low) / alpha) ** 2).sum()
+    if np.isfinite(square):
+        return
+    bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
+    if bad.size:
+        raise_not_finite(X[bad[0]], int(bad[0]))
+    raise ValueError(
+        f"X reaches from {low.min():g} to {high.max():g}, and squares of such distances are not finite; give it in a "
+        "larger unit"
+    )
