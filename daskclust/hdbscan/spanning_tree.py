@@ -88,9 +88,24 @@ def spanning_tree(
     if n < 2:
         return SpanningTree(np.empty((0, 2), np.int64), np.empty(0), np.zeros(n) if core is None else core)
     tree, places, memory = _sorted(np.ascontiguousarray(X), period, low, max(spans))
-    points, scratch, core = _described(tree, places, min_samples, core, alpha, memory)
-    found = _merged(tree, points, scratch, most if alpha == 1 else most * alpha * alpha * (1 + 1e-15))
-    return _ordered(tree, places, found, core, alpha, most)
+    points, sorted_core, scratch = _described(tree, places, min_samples, core, alpha, memory)
+    ends, weight = _merged(tree, points, scratch, most if alpha == 1 else most * alpha * alpha * (1 + 1e-15))
+    if core is None:
+        core = _in_rows(sorted_core, tree.order, places) if min_samples > 1 else np.zeros(n)
+    length, order = weight, tree.order
+    if points.length is not points.weight:
+        length = np.empty(len(weight))
+        HOST.run(rounds.write_length, len(weight), ends, tree, length)
+    del tree, points, sorted_core, scratch, memory
+    if places is not None:
+        ends, weight, length, order = _with_stars(ends, weight, length, order, places, core)
+    if alpha != 1:
+        rows = order[ends]
+        weight = np.maximum(length / (alpha * alpha), np.maximum(core[rows[:, 0]], core[rows[:, 1]]))
+    if places is not None or alpha != 1:
+        is_kept = weight <= most
+        ends, weight, length = ends[is_kept], weight[is_kept], length[is_kept]
+    return SpanningTree(*_in_order(ends, weight, length, order), core)
 
 
 # ----------------------------------------------------------------------------------------------------------------- tree
@@ -164,44 +179,34 @@ def _built(keys: Any, order: Any, positions: Any, period: tuple[float, ...], mem
 
 def _described(
     tree: PointTree, places: RowPlaces | None, min_samples: int, core: Any, alpha: float, memory: Reused
-) -> tuple[rounds.Points, nearest_kernels.Scratch, Any]:
-    """Return what is known of points before any are merged, memory to search in, and core distances of rows."""
-    n, leaves, nodes = len(tree.order) - PAD, len(tree.leaf_node), len(tree.node)
-    rows, most_kept = tree.order[:n], nearest_kernels.MOST_KEPT
-    kept = min(4 * max(1, (min_samples - 1) // 4 + (min_samples > 4)), most_kept)
-    is_far = core is None and min_samples - 1 > most_kept
+) -> tuple[rounds.Points, Any, nearest_kernels.Scratch]:
+    """Return what is known of points before any are merged, their core distances, and memory to search in."""
+    n, leaves, nodes, rows = len(tree.order) - PAD, len(tree.leaf_node), len(tree.node), tree.order[:-PAD]
+    is_plain, is_far = core is None and min_samples == 1, core is None and min_samples - 1 > nearest_kernels.MOST_LISTED
+    nearest, reach = memory.empty((n, nearest_kernels.KEPT), np.int32), memory.empty(n, np.float64)
+    weight = memory.empty(n, np.float64)
+    length = weight if is_plain else memory.empty(n, np.float64)
+    other, component = memory.empty(n, np.int32), memory.empty(n + PAD, np.int32)
+    if core is not None:
+        found = (core if places is None else core[places.first])[rows]
+    else:
+        found = np.zeros(n) if is_plain else memory.empty(n, np.float64)
     count = np.empty(0, np.int32) if places is None else places.counts[rows].astype(np.int32)
     scratch = _scratch(min_samples if is_far else 0)
-    found, reach = np.zeros(n) if core is None else (core if places is None else core[places.first])[rows], np.empty(n)
-    nearest = memory.empty((n, kept), np.int32)
     if is_far:
         _run_pieces(nearest_kernels.find_core, scratch, tree, count, min_samples, scratch, found)
-    least = min_samples if core is None and not is_far else 1
-    _run_pieces(nearest_kernels.find_nearest, scratch, tree, count, least, scratch, nearest, found, reach)
-    if core is None:
-        core = np.empty(n)
-        core[rows] = found
-        core = core if places is None else core[places.of_row]
-    if alpha != 1:
-        found *= alpha * alpha
-    np.maximum(reach, found, out=reach)
+    listed = min_samples if core is None and not is_far else 1
+    _run_pieces(nearest_kernels.find_nearest, scratch, tree, count, listed, scratch, nearest, found, reach)
+    scaled, other[:], component[:] = found if alpha == 1 else found * (alpha * alpha), -1, np.arange(n + PAD)
+    place, alive, need = np.zeros(n, np.int8), np.ones(leaves, np.bool_), np.empty(leaves)
+    node_core, node_need = np.zeros(nodes), np.empty(nodes)
     points = rounds.Points(
-        np.arange(n + PAD, dtype=np.int32),
-        found,
-        nearest,
-        np.zeros(n, np.int8),
-        reach,
-        np.full(n, -1, np.int32),
-        memory.empty(n, np.float64),
-        memory.empty(n, np.float64),
-        np.empty(leaves),
-        np.ones(leaves, np.bool_),
-        np.zeros(nodes),
-        np.empty(nodes),
+        component, scaled, nearest, place, reach, other, weight, length, need, alive, node_core, node_need
     )
-    if core.any():
+    if not is_plain:
+        np.maximum(reach, scaled, out=reach)
         HOST.run(rounds.write_node_core, 1, points, tree)
-    return points, scratch, core
+    return points, found, scratch
 
 
 def _scratch(heap: int) -> nearest_kernels.Scratch:
@@ -218,15 +223,14 @@ def _run_pieces(kernel: Any, scratch: nearest_kernels.Scratch, *args: Any) -> No
 
 
 # --------------------------------------------------------------------------------------------------------------- merges
-def _merged(tree: PointTree, points: rounds.Points, scratch: nearest_kernels.Scratch, most: float) -> rounds.Edges:
-    """Return the edges of the tree of points, those that weigh at most `most`, in any order."""
+def _merged(tree: PointTree, points: rounds.Points, scratch: nearest_kernels.Scratch, most: float) -> tuple[Any, Any]:
+    """Return the ends and weights of the edges of the tree of points, those that weigh at most `most`, in any order."""
     n, leaves = len(points.core), len(tree.leaf_node)
-    ends, counts = np.empty((n - 1, 2), np.int32), np.array([0, n])
-    edges = rounds.Edges(ends, np.empty(n - 1), np.empty(n - 1), counts)
+    edges = rounds.Edges(np.empty((n - 1, 2), np.int32), np.empty(n - 1), np.array([0, n]))
     whole = rounds.Components(
-        np.ones(n, np.int32), np.empty(n, np.bool_), np.empty(n, np.bool_), np.empty(n), *np.empty((3, n), np.int32)
+        np.ones(n, np.int32), np.empty(n, np.bool_), np.empty(n, np.bool_), np.empty(n), *np.empty((2, n), np.int32)
     )
-    finished, is_searched, left = np.zeros(n, np.bool_), False, n
+    finished, is_searched, found, left = np.zeros(n, np.bool_), False, 0, n
     while left > 1:
         components = rounds.Components(*(values[:left] for values in whole))
         components.skip[:] = finished
@@ -253,35 +257,29 @@ def _merged(tree: PointTree, points: rounds.Points, scratch: nearest_kernels.Scr
         if is_spared:
             done[largest] = finished[largest]
         HOST.run(rounds.merge, 1, points, components, edges)
-        HOST.run(rounds.renumber, n, points.component, components.new)
-        left = int(counts[1])
+        HOST.run(rounds.renumber, n, points.component, components.best)
+        found, left = edges.counts.tolist()
         finished = np.zeros(left, np.bool_)
-        finished[components.new[done]] = True
-    found = int(counts[0])
-    return rounds.Edges(ends[:found], edges.weight[:found], edges.length[:found], counts)
+        finished[components.best[done]] = True
+    return edges.ends[:found], edges.weight[:found]
 
 
 # ---------------------------------------------------------------------------------------------------------------- order
-def _ordered(
-    tree: PointTree, places: RowPlaces | None, found: rounds.Edges, core: Any, alpha: float, most: float
-) -> SpanningTree:
-    """Return edges between rows in order, those between equal rows among them."""
-    ends, weight, length, order = found.ends, found.weight, found.length, tree.order
-    if places is not None:
-        first, n = places.first, len(places.of_row)
-        others = np.flatnonzero(first[places.of_row] != np.arange(n))
-        stars = np.column_stack([first[places.of_row[others]], others])
-        ends = np.concatenate([first[order[ends]], stars])
-        weight, length = (np.concatenate([a, b]) for a, b in ((weight, core[others]), (length, np.zeros(len(others)))))
-        order = np.arange(n)
-    if alpha != 1:
-        rows = order[ends]
-        weight = np.maximum(length / (alpha * alpha), np.maximum(core[rows[:, 0]], core[rows[:, 1]]))
-    if places is not None or alpha != 1:
-        is_kept = weight <= most
-        ends, weight, length = ends[is_kept], weight[is_kept], length[is_kept]
-    edges, weight = _in_order(ends, weight, length, order)
-    return SpanningTree(edges, weight, core)
+def _with_stars(ends: Any, weight: Any, length: Any, order: Any, places: RowPlaces, core: Any) -> tuple[Any, ...]:
+    """Return edges between rows, those between equal rows behind the others."""
+    rows = np.arange(len(places.of_row))
+    smallest = places.first[places.of_row]
+    others = rows[smallest != rows]
+    ends = np.concatenate([places.first[order[ends]], np.column_stack([smallest[others], others])])
+    weight, length = np.append(weight, core[others]), np.append(length, np.zeros(len(others)))
+    return ends, weight, length, rows
+
+
+def _in_rows(values: Any, order: Any, places: RowPlaces | None) -> Any:
+    """Return values of sorted points for each row."""
+    of_rows = np.empty(len(values))
+    of_rows[order[: len(values)]] = values
+    return of_rows if places is None else of_rows[places.of_row]
 
 
 def _in_order(ends: Any, weight: Any, length: Any, order: Any) -> tuple[Any, Any]:

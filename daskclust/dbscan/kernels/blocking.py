@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from daskclust.core.device.arrays import HOST, Cuda, Host, Reused, copy
 from daskclust.core.device.kernels import body, kernel
+from daskclust.core.space.bucket_sort import sort_points
 from daskclust.core.space.grid import PAD, lower_bound, within_period
 from daskclust.dbscan.kernels.blocks import (
     BUNDLE,
@@ -23,7 +24,6 @@ from daskclust.dbscan.kernels.blocks import (
     row_of,
     with_blocks,
 )
-from daskclust.core.space.bucket_sort import sort_points
 from daskclust.dbscan.kernels.distances import span_of
 
 _MOST_KEYS = 2**62

@@ -19,7 +19,8 @@ from daskclust.hdbscan.kernels.point_tree import (
     lanes_of,
 )
 
-MOST_KEPT = LEAF  # neighbours of a point
+KEPT = 6  # neighbours of a point: with more, lists cost more than they save
+MOST_LISTED = LEAF  # neighbours of a point
 ROW = 2 * LEAF  # numbers of a list in `Scratch`: it is their second half
 
 
@@ -41,6 +42,7 @@ def find_nearest(piece, tree, count, min_samples, scratch, nearest, core, reach)
     `min_samples` above 1.
     """
     leaves, pieces, kept = len(tree.leaf_node), len(scratch.radius), nearest.shape[1]
+    listed = max(kept, min_samples - 1)
     radius, near, who = scratch.radius[piece], scratch.near[piece], scratch.who[piece]
     for leaf in range(leaves * piece // pieces, leaves * (piece + 1) // pieces):
         first, own = np.int64(tree.begin[leaf]), np.int64(tree.leaf_node[leaf])
@@ -50,7 +52,7 @@ def find_nearest(piece, tree, count, min_samples, scratch, nearest, core, reach)
         for i in range(LEAF):
             radius[i] = np.inf if i < number else -1.0
         for i in range(number):
-            take_near(i, first + i, leaf, lanes_of(leaf, tree) & ~(np.int64(1) << i), kept, tree, piece, scratch)
+            take_near(i, first + i, leaf, lanes_of(leaf, tree) & ~(np.int64(1) << i), listed, tree, piece, scratch)
         most, node = highest(load(radius, 0, lane_width())), own
         while node > 0:
             t = beside(node, tree)
@@ -65,7 +67,7 @@ def find_nearest(piece, tree, count, min_samples, scratch, nearest, core, reach)
                     while asks != 0:
                         i = lowest_bit(asks)
                         asks &= asks - 1
-                        take_near(i, first + i, other, lanes_of(other, tree), kept, tree, piece, scratch)
+                        take_near(i, first + i, other, lanes_of(other, tree), listed, tree, piece, scratch)
                     most = highest(load(radius, 0, lane_width()))
                 t += 1
         for i in range(number):
@@ -78,7 +80,7 @@ def find_nearest(piece, tree, count, min_samples, scratch, nearest, core, reach)
 
 
 @body
-def take_near(i, s, leaf, among, kept, tree, piece, scratch):
+def take_near(i, s, leaf, among, listed, tree, piece, scratch):
     """Put points of a leaf into the list of point i, which is sorted point s."""
     radius, first = scratch.radius[piece], np.int64(tree.begin[leaf])
     found = distances2(s, first, tree)
@@ -91,7 +93,7 @@ def take_near(i, s, leaf, among, kept, tree, piece, scratch):
             bits &= bits - 1
             if d2[k] < radius[i]:
                 insert(scratch.near[piece], scratch.who[piece], at, d2[k], np.int32(first + k))
-                radius[i] = scratch.near[piece, at + kept - 1]
+                radius[i] = scratch.near[piece, at + listed - 1]
 
 
 @body

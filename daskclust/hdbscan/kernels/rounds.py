@@ -67,9 +67,8 @@ class Components(NamedTuple):
     skip: Any  # bool: does not ask
     is_open: Any  # bool: may have a better edge than those of lists
     bound: Any  # float64
-    best: Any  # int32: the point that its first edge begins at, -1 for none
+    best: Any  # int32: the point that its first edge begins at, -1 for none; in the end its number in the next round
     parent: Any  # int32
-    new: Any  # int32: its number in the next round
 
 
 class Edges(NamedTuple):
@@ -77,7 +76,6 @@ class Edges(NamedTuple):
 
     ends: Any  # (n - 1, 2) int32, sorted points
     weight: Any  # (n - 1,) float64
-    length: Any  # (n - 1,) float64
     counts: Any  # (2,) int64: how many edges there are, and how many components
 
 
@@ -91,9 +89,15 @@ def is_before(weight, length, s, t, o, points, tree):
 
 
 @body
-def is_certain(s, points):
-    """Return whether the first edge that point s has found is its first of all."""
-    return points.other[s] >= 0 and points.weight[s] < points.reach[s]
+def is_certain(s, points, tree):
+    """Return whether the first edge that point s has found is its first of all.
+
+    It is, too, if none can weigh less than its core distance, and those that are not in the list are longer.
+    """
+    if points.other[s] < 0 or points.weight[s] < points.reach[s]:
+        return points.other[s] >= 0
+    last = points.nearest[s, points.nearest.shape[1] - 1]
+    return points.weight[s] == points.core[s] and points.length[s] < distance2(s, last, tree)
 
 
 @kernel
@@ -125,7 +129,7 @@ def look_in_lists(leaf, points, components, tree):
         if points.other[s] < 0 or points.component[points.other[s]] == c:
             look_in_list(s, c, points, tree)
         is_alive |= points.other[s] >= 0
-        if not is_certain(s, points):
+        if not is_certain(s, points, tree):
             is_alive |= points.place[s] < points.nearest.shape[1]
             least = min(least, points.reach[s])
     points.need[leaf], points.alive[leaf] = least, is_alive
@@ -187,7 +191,7 @@ def find_open(leaf, points, components, tree):
     if points.need[leaf] < np.inf:
         for s in range(tree.begin[leaf], tree.begin[leaf + 1]):
             c = points.component[s]
-            if not components.skip[c] and points.reach[s] <= components.bound[c] and not is_certain(s, points):
+            if not components.skip[c] and points.reach[s] <= components.bound[c] and not is_certain(s, points, tree):
                 components.is_open[c] = True
 
 
@@ -276,7 +280,7 @@ def search_leaf(leaf, q, points, components, tree, radius, d2):
         s = first + i
         c = points.component[s]
         bound = atomic_load(components.bound, c)
-        if not components.skip[c] and points.reach[s] <= bound and not is_certain(s, points):
+        if not components.skip[c] and points.reach[s] <= bound and not is_certain(s, points, tree):
             radius[i] = bound
             own = c if own == -3 or own == c else np.int32(-2)
     most, t, node, end = highest(load(radius, 0, lane_width())), np.int64(q), np.int64(q), np.int64(q) + 1
@@ -302,7 +306,7 @@ def search_leaf(leaf, q, points, components, tree, radius, d2):
         if radius[i] >= 0:
             points.reach[s] = atomic_load(components.bound, points.component[s])
             points.alive[leaf] |= points.other[s] >= 0
-        if not is_certain(s, points):
+        if not is_certain(s, points, tree):
             least = min(least, points.reach[s])
     points.need[leaf] = least
 
@@ -339,7 +343,7 @@ def meet_leaf(first, other, t, points, components, tree, radius, d2):
 def merge(_once, points, components, edges):
     """Add the first edge of each component that is not open, and number the components anew.
 
-    A component that asked and found nothing is finished: it asks no more. `counts` of `edges` is brought up to date.
+    `best` becomes the number of each in the next round, and `counts` of `edges` is brought up to date.
     """
     number, parent = edges.counts[0], components.parent
     for c in range(len(parent)):
@@ -349,17 +353,17 @@ def merge(_once, points, components, edges):
             if a != b:
                 parent[max(a, b)] = min(a, b)
                 edges.ends[number, 0], edges.ends[number, 1] = s, points.other[s]
-                edges.weight[number], edges.length[number] = points.weight[s], points.length[s]
+                edges.weight[number] = points.weight[s]
                 number += 1
     left = 0
     for c in range(len(parent)):
         root = root_of(parent, c)
         if root == c:
-            components.new[c], components.size[left] = left, components.size[c]
+            components.best[c], components.size[left] = left, components.size[c]
             left += 1
         else:
-            new = components.new[root]
-            components.new[c] = new
+            new = components.best[root]
+            components.best[c] = new
             components.size[new] += components.size[c]
     edges.counts[0], edges.counts[1] = number, left
 
@@ -368,3 +372,9 @@ def merge(_once, points, components, edges):
 def renumber(s, component, new):
     """Write the new number of a point's component."""
     component[s] = new[component[s]]
+
+
+@kernel
+def write_length(i, ends, tree, length):
+    """Write the squared length of an edge."""
+    length[i] = distance2(np.int64(ends[i, 0]), np.int64(ends[i, 1]), tree)
