@@ -13,7 +13,10 @@ Why that is exact is on the page docs/explanation/spanning_tree.md. The halo dec
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +28,7 @@ from daskclust.core.merge.own_ids import OwnIds
 from daskclust.core.run import steps as work
 from daskclust.core.run.division import divide
 from daskclust.core.run.engine import Lazy, attributes
+from daskclust.core.run.graph import ChunkSteps
 from daskclust.core.run.merging import at_once
 from daskclust.core.run.plan import Cost, Plan
 from daskclust.core.space.grid import NARROWER, along_axes, wrap_positions
@@ -38,12 +42,18 @@ _SAMPLED = 10_000  # points that tell how wide the halo is
 _FAR = 0.99  # of the points have their neighbours within the halo, by a sample
 
 
-class TreeArrays(NamedTuple):
+class LazyTree(NamedTuple):
     """A spanning tree as dask arrays."""
 
     edges: Any  # (n - 1, 2) int64, of one chunk, as of `SpanningTree`
     weight: Any  # (n - 1,) float64, of one chunk
     core: Any  # (n,) float64, with the chunks of the points
+    one: Any  # (1, 1) the tree, without core distances, on one worker
+
+    def results(self, function: Callable[[SpanningTree], dict[str, Any]], kinds: Mapping[str, Any]) -> dict[str, Any]:
+        """Return results of a function of the tree on one worker: dask arrays of one chunk, of these shapes and dtypes."""
+        steps = ChunkSteps("hdbscan-", self.one.name, function)
+        return attributes(steps.each("results", partial(_as_attributes, function), self.one), kinds)
 
 
 def spanning_tree_of(
@@ -52,7 +62,7 @@ def spanning_tree_of(
     period: tuple[float, ...] = (),
     alpha: float = 1.0,
     partition: str | Partition = "auto",
-) -> TreeArrays:
+) -> LazyTree:
     """Return the minimum spanning tree of a dask array (n, d), which is that of `spanning_tree`.
 
     Parameters
@@ -60,13 +70,13 @@ def spanning_tree_of(
     X : dask array of float32 or float64, shape (n, d)
         Points.
     min_samples, period, alpha
-        As of `spanning_tree`.
+        As of `spanning_tree`; of fewer points than `min_samples` weights and core distances are infinite.
     partition : {"auto", "space"} or Partition, default "auto"
         How X is divided into blocks: a sample of it is computed now, unless it has one chunk or planes are given.
 
     Returns
     -------
-    TreeArrays
+    LazyTree
 
     Raises
     ------
@@ -75,15 +85,15 @@ def spanning_tree_of(
     """
     n = X.shape[0]
     check_count(n)
-    columns, plan = {"X": X}, TreePlan(n, min_samples, alpha, period or (0.0,) * X.shape[1])
+    few, columns = n < min_samples, {"X": X}
+    plan = TreePlan(n, 1 if few else min_samples, alpha, period or (0.0,) * X.shape[1], few)
     division = divide(plan, columns, partition)
     blocks = Blocks(plan, reach_of(division))
-    if min_samples > 1:
+    if plan.min_samples > 1:
         columns["core"] = core = _core_distances(blocks, Lazy(columns, division, plan))
     else:
-        core = map_points(_zeros, X, dtype=np.float64)
-    tree = _tree(blocks, Lazy(columns, division, plan))
-    return TreeArrays(**tree, core=core)
+        core = map_points(_same, X, np.inf if few else 0.0, dtype=np.float64)
+    return _tree(blocks, Lazy(columns, division, plan), core)
 
 
 @dataclass(frozen=True)
@@ -94,6 +104,7 @@ class TreePlan(Plan):
     min_samples: int
     alpha: float
     period: tuple[float, ...]
+    few: bool = False  # whether points are too few to be dense
     name: str = "hdbscan"
     divisions: tuple[str, ...] = ("space",)
 
@@ -179,7 +190,8 @@ class Blocks:
     def tree(self, forest: Forest, outsiders: Outsiders, links: list[list[Edges]]) -> SpanningTree:
         """Return the tree of all points."""
         plan = self.plan
-        return block_trees.tree_of_all(forest.edges, outsiders, links, plan.size, plan.period, plan.alpha)
+        tree = block_trees.tree_of_all(forest.edges, outsiders, links, plan.size, plan.period, plan.alpha)
+        return tree._replace(weight=np.full(len(tree.weight), np.inf)) if plan.few else tree
 
     @property
     def _limit(self) -> float:
@@ -201,8 +213,8 @@ def _core_distances(blocks: Blocks, lazy: Lazy) -> Any:
     return lazy.of_points(steps, "core", work.part_of, (known,), {"core": np.float64})["core"]
 
 
-def _tree(blocks: Blocks, lazy: Lazy) -> dict[str, Any]:
-    """Return edges and weights of the tree, dask arrays of one chunk."""
+def _tree(blocks: Blocks, lazy: Lazy, core: Any) -> LazyTree:
+    """Return the tree, given the core distances."""
     steps, chunks = lazy.steps(blocks.plan.name, blocks)
     local = steps.each("local", blocks.local, chunks)
     forest = at_once(steps, "merge", blocks.forest, local)
@@ -215,12 +227,17 @@ def _tree(blocks: Blocks, lazy: Lazy) -> dict[str, Any]:
     links = steps.each("links", blocks.links, chunks, mine, outsiders, between)
     links = at_once(steps, "all-links", _as_list, links)
     tree, edges = steps.each("tree", blocks.tree, forest, outsiders, links), max(blocks.plan.size - 1, 0)
-    return attributes(tree, {"edges": ((edges, 2), np.int64), "weight": ((edges,), np.float64)})
+    arrays = attributes(tree, {"edges": ((edges, 2), np.int64), "weight": ((edges,), np.float64)})
+    return LazyTree(**arrays, core=core, one=tree)
 
 
 def _as_list(values: list[Any], *_turn: Any) -> list[Any]:
     return values
 
 
-def _zeros(X: Any) -> Any:
-    return device_of(X).full(len(X), 0.0, np.float64)
+def _same(X: Any, value: float) -> Any:
+    return device_of(X).full(len(X), value, np.float64)
+
+
+def _as_attributes(function: Callable[[SpanningTree], dict[str, Any]], tree: SpanningTree) -> SimpleNamespace:
+    return SimpleNamespace(**function(tree))

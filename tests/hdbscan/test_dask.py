@@ -13,6 +13,7 @@ from cases.steps import some_planes
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daskclust import EMST, HDBSCAN
 from daskclust.core.space.partition import Chunk, Division, Partition
 from daskclust.datasets import cosmology_box
 from daskclust.hdbscan import block_trees, far_neighbours
@@ -210,6 +211,36 @@ def test_other_partitions_are_refused():
         Case(RNG.normal(0, 2, (50, 2))).lazy((20, 30), "layers")
 
 
+# ---------------------------------------------------------------------------------------------------------- estimators
+RESULTS = ("labels_", "probabilities_", "outlier_scores_", "core_distances_", "n_clusters_")
+TREES = ("single_linkage_tree_", "minimum_spanning_tree_", "condensed_tree_")
+
+
+@pytest.mark.parametrize("parameters", [{}, {"min_samples": 1}, {"min_samples": 400}, {"alpha": 1.5}])
+def test_hdbscan(parameters):
+    X = RNG.normal(RNG.uniform(0, 20, (6, 1, 2)), 1, (6, 60, 2)).reshape(-1, 2)[RNG.permutation(360)]
+    wanted, rows = HDBSCAN(8, **parameters).fit(X), (100, 0, 260)
+    lazy = HDBSCAN(8, **parameters).fit(da.from_array(X, chunks=(rows, 2)))
+    for name, values in zip(
+        RESULTS + TREES, dask.compute(*(getattr(lazy, name) for name in RESULTS + TREES)), strict=True
+    ):
+        np.testing.assert_array_equal(values, getattr(wanted, name), err_msg=name)
+        assert getattr(lazy, name).dtype == np.asarray(getattr(wanted, name)).dtype
+    for name in RESULTS[:-1]:
+        assert getattr(lazy, name).chunks == (rows,)
+    np.testing.assert_array_equal(lazy.dbscan_clustering(1.0).compute(), wanted.dbscan_clustering(1.0))
+    few = {"min_cluster_size": 20, "cluster_selection_method": "leaf"}
+    np.testing.assert_array_equal(lazy.rethreshold(**few).labels_.compute(), wanted.rethreshold(**few).labels_)
+
+
+def test_emst():
+    X = RNG.uniform(0, 4, (200, 3))
+    wanted, lazy = EMST(4.0).fit(X), EMST(4.0).fit(da.from_array(X, chunks=((90, 110), 3)))
+    for name in ("edges_", "lengths_", "linkage_"):
+        np.testing.assert_array_equal(getattr(lazy, name).compute(), getattr(wanted, name))
+    assert (lazy.graph_ != wanted.graph_).nnz == 0
+
+
 # ------------------------------------------------------------------------------------------------------ what is sent
 def test_halo_by_a_sample():
     """Nearly all points are of one component, and few are copied, whether data is clustered or uniform."""
@@ -242,7 +273,7 @@ def test_outsiders_are_near_what_they_may_meet():
     assert len(outsiders.component) < 280
     edge = case.in_memory().weight[-1]
     assert edge > blocks.reach**2  # the halo does not tell the edge over the gap
-    assert outsiders.bound[outsiders.component == 1].min() >= edge
+    assert forest.between[0, 1] >= edge
 
 
 @given(st.data(), cases())
