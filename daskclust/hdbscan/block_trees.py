@@ -7,6 +7,7 @@ than the heaviest edge on the way between these components that is known already
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,13 +15,13 @@ from numpy.typing import NDArray
 
 from daskclust.core.device.arrays import HOST
 from daskclust.core.merge.own_ids import OwnIds
-from daskclust.hdbscan.far_neighbours import Points, gaps2, joined, search
+from daskclust.hdbscan.far_neighbours import SURELY, Points, gaps2, joined, search
 from daskclust.hdbscan.kernels.first_edges import Edges
-from daskclust.hdbscan.kernels.kruskal import find_heaviest, mark_forest
+from daskclust.hdbscan.kernels.kruskal import find_homes, mark_forest
 from daskclust.hdbscan.spanning_tree import SpanningTree, spanning_tree
 
 Periods = tuple[float, ...]
-_LARGE = 256  # so many components at most, of this part of all points each, are looked at on their own
+_LARGE = 256  # so many components at most count as large, each with one such part of all points
 _SOME = 256  # points of a block that tell how far others are, about
 
 
@@ -64,30 +65,30 @@ class Slice(NamedTuple):
 
     rows: NDArray[np.int32]  # among its own
     component: NDArray[np.int32]
-    group: NDArray[np.int32]  # of components that are looked at together
-    bound: NDArray[np.float64]  # squared weight that no edge need have between the component and the largest one
+    home: NDArray[np.int32]  # a large component, the own one or one that is near
+    bound: NDArray[np.float64]  # squared weight of the heaviest edge that is needed to go there
 
 
 class Forest(NamedTuple):
     """The minimum spanning forest of the edges of all blocks, and their points' components below the limit."""
 
     edges: Edges
-    size: int  # points
     slices: list[Slice]
+    between: NDArray[np.float64]  # squared weight of the heaviest edge on the way between each two large components
 
 
 def forest_of(found: list[BlockTree], limit: float, periods: Periods, alpha: float) -> Forest:
     """Return the forest of what all blocks send; below `limit`, a squared weight, it has all edges of the tree."""
     n = sum(each.ids.size for each in found)
-    between = whole_tree_of(joined([each.some for each in found]), periods, alpha)
-    edges, roots = first_of([*(each.edges for each in found), between], n, limit)
-    component, group, bound = _components(edges, roots, limit)
+    between_some = whole_tree_of(joined([each.some for each in found]), periods, alpha)
+    edges, roots = first_of([*(each.edges for each in found), between_some], n, limit)
+    component, home, bound, between = _components(edges, roots, limit)
     slices = []
     for each in found:
         mine = component[each.ids.on(HOST)]
         rows = np.flatnonzero(mine)
-        slices.append(Slice(rows.astype(np.int32), mine[rows], group[mine[rows]], bound[mine[rows]]))
-    return Forest(edges, n, slices)
+        slices.append(Slice(rows.astype(np.int32), mine[rows], home[mine[rows]], bound[mine[rows]]))
+    return Forest(edges, slices, between)
 
 
 def first_of(parts: list[Edges], n: int, limit: float = np.inf) -> tuple[Edges, NDArray[np.int32]]:
@@ -113,99 +114,121 @@ def in_order(edges: Edges) -> Edges:
     return Edges(*(values[order] for values in edges))
 
 
-def _components(
-    edges: Edges, roots: NDArray[np.int32], limit: float
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
-    """Return each point's component, the largest is 0, and the group and the bound of each component (see `Slice`)."""
+def _components(edges: Edges, roots: NDArray[np.int32], limit: float) -> tuple[NDArray[Any], ...]:
+    """Return each point's component, 0 is the largest; the home and bound of each; and the way `between` large ones."""
     sizes = np.bincount(roots)
     places = np.flatnonzero(sizes)
     places = places[np.argsort(-sizes[places], kind="stable")]
     number, count = np.empty(len(sizes), np.int32), len(places)
     number[places] = np.arange(count)
-    above = edges.weight >= limit
-    ends = number[roots[np.column_stack([edges.low[above], edges.high[above]])]]
-    parent, bound = np.arange(count, dtype=np.int32), np.full(count, np.inf)
-    find_heaviest.run(1, ends, edges.weight[above], parent, parent.copy(), bound)
-    group = np.unique(np.frexp(bound)[1], return_inverse=True)[1] + _LARGE
-    large = int((sizes[places[:_LARGE]] * _LARGE >= len(roots)).sum())
-    group[:large] = np.arange(large)
-    return number[roots], group.astype(np.int32), bound
+    large = max(1, int((sizes[places[:_LARGE]] * _LARGE >= len(roots)).sum()))
+    over = edges.weight >= limit
+    ends = number[roots[np.column_stack([edges.low[over], edges.high[over]])]]
+    above, bound, home = np.arange(count, dtype=np.int32), np.zeros(count), np.empty(count, np.int32)
+    find_homes.run(1, ends, edges.weight[over], large, above.copy(), above, bound, home)
+    between = np.zeros((large, large))
+    for k in range(1, large):
+        between[k, :k] = between[:k, k] = np.maximum(bound[k], between[above[k], :k])
+    bound[:large] = 0.0
+    return number[roots], home, bound, between
 
 
-# ------------------------------------------------------------------------------------------------ what is between blocks
+# ----------------------------------------------------------------------------------------------- what is between blocks
 class Boxes(NamedTuple):
-    """Where the points of groups of components are in the blocks."""
+    """Where blocks have points of large components, and of the small ones around each."""
 
     block: NDArray[np.int64]
-    group: NDArray[np.int32]  # 0: the largest component; from `_LARGE` on there are several components in each
+    component: NDArray[np.int32]  # -1 for small ones
+    home: NDArray[np.int32]
+    bound: NDArray[np.float64]  # the largest of them
     ends: NDArray[np.float64]  # (m, 2, d) the lowest and the highest coordinates
     core: NDArray[np.float64]  # the least squared core distance
-    bound: NDArray[np.float64]  # the largest of these components
 
 
 def boxes_of(own: Points, mine: Slice, block: int) -> Boxes:
-    """Return the boxes of a block's own points."""
-    group, bound = np.zeros(len(own.ids), np.int32), np.zeros(len(own.ids))
-    group[mine.rows], bound[mine.rows] = mine.group, mine.bound
-    order = np.argsort(group, kind="stable")
-    found, begins = np.unique(group[order], return_index=True)
-    if not len(found):
-        return Boxes(found.astype(np.int64), found, np.empty((0, 2, own.x.shape[1])), np.empty(0), np.empty(0))
-    x = own.x[order]
+    """Return the boxes of a block's own points; small components with bounds of about one size share one."""
+    n = len(own.ids)
+    component, home, bound = np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(n)
+    component[mine.rows], home[mine.rows], bound[mine.rows] = mine.component, mine.home, mine.bound
+    is_small = component != home
+    keys = np.column_stack([home, np.where(is_small, np.frexp(bound)[1], np.iinfo(np.int32).min)])
+    order = np.lexsort(keys.T)
+    begins = np.flatnonzero(np.diff(keys[order], axis=0, prepend=-1).any(axis=1))
+    if not n:
+        return Boxes(begins, home, home, bound, np.empty((0, 2, own.x.shape[1])), bound)
+    x, first = own.x[order], order[begins]
     ends = np.stack([np.minimum.reduceat(x, begins), np.maximum.reduceat(x, begins)], axis=1)
     core, most = np.minimum.reduceat(own.core[order], begins), np.maximum.reduceat(bound[order], begins)
-    return Boxes(np.full(len(found), block), found, ends, core, most)
+    return Boxes(np.full(len(begins), block), np.where(is_small, -1, component)[first], home[first], most, ends, core)
 
 
 class Outsiders(NamedTuple):
-    """Points outside the largest component that may be ends of edges to points of other blocks."""
+    """Points that may be ends of edges to points of other blocks and other components, large or both small."""
 
     points: Points
     component: NDArray[np.int32]
-    bound: NDArray[np.float64]
+    home: NDArray[np.int32]
+    bound: NDArray[np.float64]  # as of `Slice`
 
 
-def outsiders_of(own: Points, mine: Slice, block: int, boxes: list[Boxes], periods: Periods, alpha: float) -> Outsiders:
-    """Return those of a block."""
+def outsiders_of(
+    own: Points, mine: Slice, block: int, boxes: list[Boxes], between: Any, periods: Periods, alpha: float
+) -> Outsiders:
+    """Return those of a block, from which another component in another block is within the bound of both.
+
+    Of two components, one large, the points of the smaller one ask.
+    """
     points, is_one = own.at(mine.rows), np.zeros(len(mine.rows), np.bool_)
     every = Boxes(*map(np.concatenate, zip(*boxes, strict=True)))
+    rank = np.where(every.component < 0, len(between) - 1, every.component)  # large ones do not ask small ones
     for k in np.flatnonzero(every.block != block):
-        group = every.group[k]
-        asks = np.flatnonzero(~is_one & ((mine.group != group) | (group >= _LARGE)))
+        asks = np.flatnonzero(~is_one & (mine.component > rank[k]))
         gap = gaps2(points.x[asks], *every.ends[k], periods) / (alpha * alpha)
         least = np.maximum(np.maximum(gap, points.core[asks]), every.core[k])
-        is_one[asks] = least <= np.maximum(mine.bound[asks], every.bound[k])
-    return Outsiders(points.at(is_one), mine.component[is_one], mine.bound[is_one])
+        bound = np.maximum(mine.bound[asks], between[mine.home[asks], every.home[k]])
+        is_one[asks] = least <= np.maximum(bound, every.bound[k])
+    return Outsiders(points.at(is_one), mine.component[is_one], mine.home[is_one], mine.bound[is_one])
 
 
 def joined_outsiders(parts: list[Outsiders], *_turn: Any) -> Outsiders:
     """Return those of all blocks, by component and id."""
     ids, x, core = map(np.concatenate, zip(*(part.points for part in parts), strict=True))
-    component, bound = (np.concatenate([part[k] for part in parts]) for k in (1, 2))
+    component, home, bound = (np.concatenate([part[k] for part in parts]) for k in range(1, 4))
     order = np.lexsort([ids, component])
-    return Outsiders(Points(ids, x, core).at(order), component[order], bound[order])
+    return Outsiders(Points(ids, x, core).at(order), component[order], home[order], bound[order])
 
 
-def links_of(own: Points, mine: Slice, outsiders: Outsiders, periods: Periods, alpha: float) -> Edges:
-    """Return for each component the first edge from its outsiders to a block's own points of the largest one."""
-    is_largest = np.ones(len(own.ids), np.bool_)
-    is_largest[mine.rows] = False
-    among = own.at(is_largest)
-    asks = np.zeros(len(outsiders.component), np.bool_)
-    if len(among.ids):
-        gap = gaps2(outsiders.points.x, among.x.min(axis=0), among.x.max(axis=0), periods) / (alpha * alpha)
-        asks = np.maximum(gap, outsiders.points.core) <= outsiders.bound
-    found, begins = np.unique(outsiders.component[asks], return_index=True)
-    first = Edges(*(np.empty((len(found), 1), dtype) for dtype in (np.float64, np.float64, np.int64, np.int64)))
-    first.weight[:, 0], first.length[:], first.low[:], first.high[:] = outsiders.bound[asks][begins], np.inf, -1, -1
-    search(outsiders.points.at(asks), np.append(begins, asks.sum()), among, first, periods, alpha)
-    return Edges(*(values[first.low[:, 0] >= 0, 0] for values in first))
+def links_of(
+    own: Points, mine: Slice, outsiders: Outsiders, between: Any, out: Any, periods: Periods, alpha: float
+) -> list[Edges]:
+    """Return the first edges from each component's outsiders in other blocks to own points of each larger, large one.
+
+    `out` is how far the own points are from the faces of the block.
+    """
+    component, found = np.zeros(len(own.ids), np.int32), []
+    component[mine.rows] = mine.component
+    is_other = ~np.isin(outsiders.points.ids, own.ids)
+    for large in np.unique(component[component < len(between)]):
+        rows = np.flatnonzero(component == large)
+        low, high = own.x[rows].min(axis=0), own.x[rows].max(axis=0)
+        gap = gaps2(outsiders.points.x, low, high, periods) / (alpha * alpha)
+        bound = np.maximum(outsiders.bound, between[outsiders.home, large])
+        asks = is_other & (outsiders.component > large) & (np.maximum(gap, outsiders.points.core) <= bound)
+        near = rows[(SURELY * out[rows]) ** 2 <= alpha * alpha * bound[asks].max(initial=-1.0)]
+        begins = np.flatnonzero(np.diff(outsiders.component[asks], prepend=-1))
+        first = Edges(*(np.full((len(begins), 1), fill) for fill in (np.inf, np.inf, -1, -1)))
+        first.weight[:, 0] = bound[asks][begins]
+        asking = outsiders.points.at(asks)
+        search(asking, np.append(begins, asks.sum()), own.at(near), first, periods, alpha)
+        found.append(Edges(*(values[first.low[:, 0] >= 0, 0] for values in first)))
+    return found
 
 
-def whole_tree(
-    forest: Forest, outsiders: Outsiders, links: list[Edges], periods: Periods, alpha: float
+def tree_of_all(
+    forest: Edges, outsiders: Outsiders, links: list[list[Edges]], n: int, periods: Periods, alpha: float
 ) -> SpanningTree:
     """Return the tree of all points."""
-    between = whole_tree_of(joined([outsiders.points]), periods, alpha)
-    found, _ = first_of([forest.edges, between, *links], forest.size)
+    found, _ = first_of(
+        [forest, whole_tree_of(joined([outsiders.points]), periods, alpha), *itertools.chain(*links)], n
+    )
     return SpanningTree(np.column_stack([found.low, found.high]), found.weight, np.empty(0))

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from daskclust.core.data.nested import without_lists
+from daskclust.core.device.arrays import is_dask
 from daskclust.core.hierarchy import single_linkage
+from daskclust.core.space.partition import Partition
 from daskclust.estimator import BaseEstimator
-from daskclust.hdbscan.forest import read_forest
+from daskclust.hdbscan.forest import lazy_linkage, read_forest
+from daskclust.hdbscan.plan import LazyTree
 
 Boxsize = float | Sequence[float | None] | Literal["auto"] | None
 
@@ -74,20 +76,22 @@ class EMST(BaseEstimator):
     def __init__(self, boxsize: Boxsize = "auto") -> None:
         self.boxsize = boxsize
 
-    def fit(self, X: Any, y: None = None) -> EMST:
+    def fit(self, X: Any, y: None = None, *, partition: str | Partition = "auto") -> EMST:
         """Find the tree.
 
         Parameters
         ----------
         X : array of shape (n, d), DataFrame, xarray.Dataset, or awkward.Array
-            Coordinates, as of `DBSCAN.fit`, in memory.
+            Coordinates, as of `DBSCAN.fit`.
         y : None
             Ignored.
+        partition : {"auto", "space"} or Partition, default "auto"
+            As of `HDBSCAN.fit`.
 
         Returns
         -------
         EMST
-            Itself.
+            Itself. On dask nothing is computed yet, but for a sample; edges and lengths are of one chunk then.
 
         Raises
         ------
@@ -95,22 +99,25 @@ class EMST(BaseEstimator):
             For a wrong box, and for coordinates that are not finite, sparse, of the wrong shape, or of units that
             cannot be converted.
         """
-        points, tree = read_forest(self, X)
+        points, tree = read_forest(self, X, partition=partition)
+        self._tree = tree if isinstance(tree, LazyTree) else None
         self.edges_, self.lengths_ = tree.edges, np.sqrt(tree.weight)
         without_lists(points.nesting, "EMST")
         return self
 
     @property
     def graph_(self) -> Any:
-        """The tree as a sparse graph."""
+        """The tree as a sparse graph, computed where `X` was a dask array."""
         self._check_is_fitted("edges_")
         from scipy.sparse import csr_array
 
         n = len(self.edges_) + 1
-        return csr_array((self.lengths_, self.edges_.T), shape=(n, n))
+        return csr_array((np.asarray(self.lengths_), np.asarray(self.edges_).T), shape=(n, n))
 
     @property
-    def linkage_(self) -> npt.NDArray[np.float64]:
+    def linkage_(self) -> Any:
         """Single linkage of the points."""
         self._check_is_fitted("edges_")
+        if is_dask(self.edges_):
+            return lazy_linkage(self._tree)
         return single_linkage(self.edges_, self.lengths_)

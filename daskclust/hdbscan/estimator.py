@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from daskclust.core.data.checks import check_distance, check_positive, check_whole
+from daskclust.core.data.lazy import along_points, whole
 from daskclust.core.data.nested import nest
-from daskclust.core.device.arrays import on_device_of
-from daskclust.core.hierarchy import single_linkage
+from daskclust.core.device.arrays import is_dask, on_device_of
 from daskclust.core.hierarchy.cuts import label_kept
 from daskclust.core.merge.labels import NOISE, without_small
+from daskclust.core.space.partition import Partition
 from daskclust.estimator import Estimator
-from daskclust.hdbscan.condensed import as_table, condensed_tree
+from daskclust.hdbscan.condensed import ROW, as_table, condensed_tree
 from daskclust.hdbscan.emst import Boxsize
-from daskclust.hdbscan.forest import read_forest
+from daskclust.hdbscan.forest import lazy_linkage, linkage_of, read_forest
+from daskclust.hdbscan.plan import LazyTree
 from daskclust.hdbscan.selection import Selection, labels_of
+from daskclust.hdbscan.spanning_tree import SpanningTree
 
 _MOST = 2**31 - 1
 
@@ -134,37 +138,46 @@ class HDBSCAN(Estimator):
         self.allow_single_cluster = allow_single_cluster
         self.boxsize = boxsize
 
-    def fit(self, X: Any, y: None = None, *, event: Any = None) -> HDBSCAN:
+    def fit(self, X: Any, y: None = None, *, event: Any = None, partition: str | Partition = "auto") -> HDBSCAN:
         """Cluster points.
 
         Parameters
         ----------
         X : array of shape (n, d), DataFrame, xarray.Dataset, or awkward.Array
-            Coordinates, as of `DBSCAN.fit`, in memory, and a column ``event`` if that is not given. Each list of
-            awkward records, ``events * var * {x, y, ...}``, is an event, and results are nested like it.
+            Coordinates, as of `DBSCAN.fit`, and a column ``event`` if that is not given. Each list of awkward records,
+            ``events * var * {x, y, ...}``, is an event, and results are nested like it.
         y : None
             Ignored.
         event : array of int, shape (n,), optional
-            Points of each event are clustered by themselves. Clusters are numbered through all events.
+            Points of each event are clustered by themselves. Clusters are numbered through all events. Not of dask
+            arrays.
+        partition : {"auto", "space"} or Partition, default "auto"
+            How a dask array is divided into blocks of space; the result is the same. By default a sample of X finds
+            them, and how wide their halos are.
 
         Returns
         -------
         HDBSCAN
-            Itself.
+            Itself. On dask nothing is computed yet, but for that sample.
 
         Raises
         ------
-        ValueError, TypeError
-            For parameters out of range, and for coordinates that are not finite, sparse, of the wrong shape, or of
-            units that cannot be converted.
+        ValueError, TypeError, NotImplementedError
+            For parameters out of range, for events of dask arrays, and for coordinates that are not finite, sparse, of
+            the wrong shape, or of units that cannot be converted.
         """
         least, how = self._selection()
         samples = self.min_cluster_size if self.min_samples is None else self.min_samples
         samples = check_whole("min_samples", samples, 1, _MOST, clamp=True)
-        points, self._tree = read_forest(self, X, event, samples, check_distance("alpha", self.alpha))
-        self._like, self._nesting, self._samples = points.X[:0], points.nesting, samples
-        self.single_linkage_tree_ = single_linkage(self._tree.edges, np.sqrt(self._tree.weight))
-        self.core_distances_ = self._of_points(np.sqrt(self._tree.core))
+        points, self._tree = read_forest(self, X, event, samples, check_distance("alpha", self.alpha), partition)
+        self._like, self._nesting, self._samples = points.X, points.nesting, samples
+        if isinstance(self._tree, LazyTree):
+            self.single_linkage_tree_ = lazy_linkage(self._tree)
+            self.core_distances_ = np.sqrt(self._tree.core)
+        else:
+            self._like = points.X[:0]  # not all of X, or it would be kept
+            self.single_linkage_tree_ = linkage_of(self._tree)
+            self.core_distances_ = self._of_points(np.sqrt(self._tree.core))
         self._select(least, how)
         return self
 
@@ -232,20 +245,29 @@ class HDBSCAN(Estimator):
         self._check_is_fitted("labels_")
         square = check_distance("eps", eps) ** 2
         least = check_whole("min_cluster_size", min_cluster_size, 1, clamp=True)
-        labels, _ = label_kept(self.single_linkage_tree_, self._tree.weight <= square, least)
-        return self._of_points(without_small(np.where(self._tree.core <= square, labels, NOISE), 1))
+        cut = partial(_cut, square=square, least=least)
+        if not isinstance(self._tree, LazyTree):
+            labels = np.where(self._tree.core <= square, cut(self._tree)["labels"], NOISE)
+            return self._of_points(without_small(labels, 1))
+        n = len(self._like)
+        labels = self._of_points(self._tree.results(cut, {"labels": ((n,), np.int64)})["labels"])
+        labels = np.where(self._tree.core <= square, labels, NOISE)
+        return self._of_points(whole(labels, partial(without_small, min_size=1), (n,), np.int64))
 
     @property
     def condensed_tree_(self) -> npt.NDArray[np.void]:
         """Rows of the condensed tree."""
         self._check_is_fitted("labels_")
+        if isinstance(self._tree, LazyTree):
+            table = partial(_table, least=self._selection()[0])
+            return self._tree.results(table, {"table": ((np.nan,), ROW)})["table"]
         return as_table(self._condensed)
 
     @property
     def minimum_spanning_tree_(self) -> npt.NDArray[np.float64]:
         """Edges of the tree and their lengths."""
         self._check_is_fitted("labels_")
-        return np.column_stack([self._tree.edges, np.sqrt(self._tree.weight)])
+        return np.concatenate([self._tree.edges, np.sqrt(self._tree.weight)[:, None]], axis=1)
 
     def _selection(self) -> tuple[int, Selection]:
         """Check the parameters that `rethreshold` changes."""
@@ -260,12 +282,33 @@ class HDBSCAN(Estimator):
 
     def _select(self, least: int, how: Selection) -> None:
         """Set the results of a selection."""
-        self._condensed = condensed_tree(self.single_linkage_tree_, least)
-        results = labels_of(self._condensed, how)
+        if isinstance(self._tree, LazyTree):
+            n = (len(self._like),)
+            kinds = {"labels": (n, np.int64), "probability": (n, np.float64), "outlier_score": (n, np.float64)}
+            select = partial(_select, least=least, how=how)
+            results = self._tree.results(select, kinds | {"n_clusters": ((), np.int64)})
+        else:
+            self._condensed = condensed_tree(self.single_linkage_tree_, least)
+            results = labels_of(self._condensed, how)
         self.n_clusters_ = results.pop("n_clusters")
         each = (self._of_points(results[name]) for name in ("labels", "probability", "outlier_score"))
         self.labels_, self.probabilities_, self.outlier_scores_ = each
 
     def _of_points(self, values: npt.NDArray[Any]) -> Any:
-        """Return values of points in X's class, nested like it."""
+        """Return values of points in X's class and chunks, nested like it."""
+        if is_dask(values):
+            return along_points(values, self._like)
         return nest(on_device_of(self._like, values), self._nesting)
+
+
+# ---------------------------------------------------------------------------------------- of a tree, on one worker too
+def _select(tree: SpanningTree, least: int, how: Selection) -> dict[str, Any]:
+    return labels_of(condensed_tree(linkage_of(tree), least), how)
+
+
+def _table(tree: SpanningTree, least: int) -> dict[str, Any]:
+    return {"table": as_table(condensed_tree(linkage_of(tree), least))}
+
+
+def _cut(tree: SpanningTree, square: float, least: int) -> dict[str, Any]:
+    return {"labels": label_kept(linkage_of(tree), tree.weight <= square, least)[0]}

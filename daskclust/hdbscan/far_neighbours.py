@@ -70,10 +70,16 @@ def near_core(chunk: Chunk, k: int, reach: float, period: tuple[float, ...]) -> 
     else:
         core = np.full(len(points.x), np.inf)
     mine = points.at(own)._replace(core=core[own])
-    out = np.full(len(mine.x), np.inf)
+    is_open = ~(mine.core < (SURELY * (from_faces(mine, chunk) + reach)) ** 2)
+    return Near(mine.ids, mine.core, mine.at(is_open), chunk.columns["X"][:0])
+
+
+def from_faces(own: Points, chunk: Chunk) -> NDArray[np.float64]:
+    """Return how far a chunk's own points are from the faces of its block."""
+    out = np.full(len(own.x), np.inf)
     for axis, (low, high) in enumerate(chunk.region):
-        out = np.minimum(out, np.minimum(mine.x[:, axis] - low, high - mine.x[:, axis]) + reach)
-    return Near(mine.ids, mine.core, mine.at(~(mine.core < (SURELY * out) ** 2)), chunk.columns["X"][:0])
+        out = np.minimum(out, np.minimum(own.x[:, axis] - low, high - own.x[:, axis]))
+    return out
 
 
 class Answers(NamedTuple):
@@ -87,6 +93,9 @@ def answers(chunk: Chunk, asking: Points, k: int, period: tuple[float, ...]) -> 
     """Return the distances from points to a chunk's own ones that may be below their bounds."""
     mine = Points.of(chunk, period).at(is_own(chunk))
     rows = _within(asking, asking.core, mine, period)
+    # points that ask are less than their bound from a face, or outside
+    most = 2 * np.sqrt(asking.core[rows].max(initial=0.0))
+    mine = mine.at(SURELY * from_faces(mine, chunk) <= most)
     first = Edges(*(np.empty((len(rows), k), dtype) for dtype in (np.float64, np.float64, np.int64, np.int64)))
     first.weight[:] = first.length[:] = asking.core[rows, None]
     first.low[:] = first.high[:] = -1

@@ -11,29 +11,53 @@ from daskclust.core.data.checks import check_count, raise_not_finite, sides_of_b
 from daskclust.core.data.columns import groups
 from daskclust.core.data.inputs import EVENT, Points, read_points
 from daskclust.core.device.arrays import is_dask, to_host
+from daskclust.core.hierarchy import single_linkage
+from daskclust.core.space.partition import Partition
+from daskclust.hdbscan.plan import LazyTree, spanning_tree_of
 from daskclust.hdbscan.spanning_tree import SpanningTree, spanning_tree
 
 
 def read_forest(
-    estimator: Any, X: Any, event: Any = None, min_samples: int = 1, alpha: float = 1.0
-) -> tuple[Points, SpanningTree]:
+    estimator: Any,
+    X: Any,
+    event: Any = None,
+    min_samples: int = 1,
+    alpha: float = 1.0,
+    partition: str | Partition = "auto",
+) -> tuple[Points, SpanningTree | LazyTree]:
     """Return points that a user gives to an estimator with a `boxsize`, and their spanning tree.
 
     Edges of infinite weight join the trees of different events, and all points of those of fewer than `min_samples`.
     """
     points = read_points(estimator, X, EVENT)
-    if is_dask(points.X):
-        raise NotImplementedError(f"{type(estimator).__name__} takes no dask array yet; give X.compute()")
     period = sides_of_box(points.box(estimator.boxsize), points.X.shape[1])
     own = points.first(EVENT) if event is None else event
     if points.nesting is not None and event is None:
         own = points.nesting.event(own)
+    if is_dask(points.X):
+        if own is not None:
+            raise NotImplementedError("events of dask arrays are not clustered one by one yet; give X.compute()")
+        return points, spanning_tree_of(points.X, min_samples, period, alpha, partition)
     array = to_host(points.X)
     check_count(len(array))
     _check_reach(array, alpha)
     if own is None:
         return points, _tree(array, min_samples, period, alpha)
     return points, _forest(array, to_host(points.aligned("event", own, groups)), min_samples, period, alpha)
+
+
+def linkage_of(tree: SpanningTree) -> npt.NDArray[np.float64]:
+    """Return the single linkage of a tree."""
+    return single_linkage(tree.edges, np.sqrt(tree.weight))
+
+
+def lazy_linkage(tree: LazyTree) -> Any:
+    """Return the same of dask arrays."""
+    return tree.results(_as_result, {"Z": ((len(tree.edges), 4), np.float64)})["Z"]
+
+
+def _as_result(tree: SpanningTree) -> dict[str, Any]:
+    return {"Z": linkage_of(tree)}
 
 
 def _forest(

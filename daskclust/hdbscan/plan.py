@@ -13,7 +13,10 @@ Why that is exact is on the page docs/explanation/spanning_tree.md. The halo dec
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +28,7 @@ from daskclust.core.merge.own_ids import OwnIds
 from daskclust.core.run import steps as work
 from daskclust.core.run.division import divide
 from daskclust.core.run.engine import Lazy, attributes
+from daskclust.core.run.graph import ChunkSteps
 from daskclust.core.run.merging import at_once
 from daskclust.core.run.plan import Cost, Plan
 from daskclust.core.space.grid import NARROWER, along_axes, wrap_positions
@@ -35,16 +39,21 @@ from daskclust.hdbscan.far_neighbours import Answers, Near, Points, is_own
 from daskclust.hdbscan.spanning_tree import SpanningTree
 
 _SAMPLED = 10_000  # points that tell how wide the halo is
-_FAR = 0.99  # of the points have their neighbours within the halo, by a sample,
-_WIDER = 1.25  # which is so many times as wide
+_FAR = 0.99  # of the points have their neighbours within the halo, by a sample
 
 
-class TreeArrays(NamedTuple):
+class LazyTree(NamedTuple):
     """A spanning tree as dask arrays."""
 
     edges: Any  # (n - 1, 2) int64, of one chunk, as of `SpanningTree`
     weight: Any  # (n - 1,) float64, of one chunk
     core: Any  # (n,) float64, with the chunks of the points
+    one: Any  # (1, 1) the tree, without core distances, on one worker
+
+    def results(self, function: Callable[[SpanningTree], dict[str, Any]], kinds: Mapping[str, Any]) -> dict[str, Any]:
+        """Return results of a function of the tree on one worker: dask arrays of one chunk, of these shapes and dtypes."""
+        steps = ChunkSteps("hdbscan-", self.one.name, function)
+        return attributes(steps.each("results", partial(_as_attributes, function), self.one), kinds)
 
 
 def spanning_tree_of(
@@ -53,7 +62,7 @@ def spanning_tree_of(
     period: tuple[float, ...] = (),
     alpha: float = 1.0,
     partition: str | Partition = "auto",
-) -> TreeArrays:
+) -> LazyTree:
     """Return the minimum spanning tree of a dask array (n, d), which is that of `spanning_tree`.
 
     Parameters
@@ -61,13 +70,13 @@ def spanning_tree_of(
     X : dask array of float32 or float64, shape (n, d)
         Points.
     min_samples, period, alpha
-        As of `spanning_tree`.
+        As of `spanning_tree`; of fewer points than `min_samples` weights and core distances are infinite.
     partition : {"auto", "space"} or Partition, default "auto"
         How X is divided into blocks: a sample of it is computed now, unless it has one chunk or planes are given.
 
     Returns
     -------
-    TreeArrays
+    LazyTree
 
     Raises
     ------
@@ -76,15 +85,15 @@ def spanning_tree_of(
     """
     n = X.shape[0]
     check_count(n)
-    columns, plan = {"X": X}, TreePlan(n, min_samples, alpha, period or (0.0,) * X.shape[1])
+    few, columns = n < min_samples, {"X": X}
+    plan = TreePlan(n, 1 if few else min_samples, alpha, period or (0.0,) * X.shape[1], few)
     division = divide(plan, columns, partition)
     blocks = Blocks(plan, reach_of(division))
-    if min_samples > 1:
+    if plan.min_samples > 1:
         columns["core"] = core = _core_distances(blocks, Lazy(columns, division, plan))
     else:
-        core = map_points(_zeros, X, dtype=np.float64)
-    tree = _tree(blocks, Lazy(columns, division, plan))
-    return TreeArrays(**tree, core=core)
+        core = map_points(_same, X, np.inf if few else 0.0, dtype=np.float64)
+    return _tree(blocks, Lazy(columns, division, plan), core)
 
 
 @dataclass(frozen=True)
@@ -95,6 +104,7 @@ class TreePlan(Plan):
     min_samples: int
     alpha: float
     period: tuple[float, ...]
+    few: bool = False  # whether points are too few to be dense
     name: str = "hdbscan"
     divisions: tuple[str, ...] = ("space",)
 
@@ -113,7 +123,7 @@ class TreePlan(Plan):
             return 1.0
         far = cKDTree(some, boxsize=self.period).query(some, [k])[0]
         far = np.quantile(far[far > 0], _FAR) if far.any() else 1.0
-        return float(_WIDER * far * (len(some) / self.size) ** (1 / some.shape[1]))
+        return float(far * (len(some) / self.size) ** (1 / some.shape[1]))
 
 
 def reach_of(division: Division) -> float:
@@ -166,17 +176,22 @@ class Blocks:
         """Return where a chunk has points of the components."""
         return block_trees.boxes_of(self._own(chunk), mine, block)
 
-    def outsiders(self, chunk: Chunk, mine: Slice, boxes: list[Boxes], block: int) -> Outsiders:
+    def outsiders(self, chunk: Chunk, mine: Slice, boxes: list[Boxes], between: Any, block: int) -> Outsiders:
         """Return a chunk's points that may be ends of edges to other components in other chunks."""
-        return block_trees.outsiders_of(self._own(chunk), mine, block, boxes, self.plan.period, self.plan.alpha)
+        own, plan = self._own(chunk), self.plan
+        return block_trees.outsiders_of(own, mine, block, boxes, between, plan.period, plan.alpha)
 
-    def links(self, chunk: Chunk, mine: Slice, outsiders: Outsiders) -> Edges:
-        """Return the first edges from components to a chunk's points of the largest one."""
-        return block_trees.links_of(self._own(chunk), mine, outsiders, self.plan.period, self.plan.alpha)
+    def links(self, chunk: Chunk, mine: Slice, outsiders: Outsiders, between: Any) -> list[Edges]:
+        """Return the first edges from components to a chunk's points of larger ones."""
+        own, plan = self._own(chunk), self.plan
+        out = far_neighbours.from_faces(own, chunk)
+        return block_trees.links_of(own, mine, outsiders, between, out, plan.period, plan.alpha)
 
-    def tree(self, forest: Forest, outsiders: Outsiders, links: list[Edges]) -> SpanningTree:
+    def tree(self, forest: Forest, outsiders: Outsiders, links: list[list[Edges]]) -> SpanningTree:
         """Return the tree of all points."""
-        return block_trees.whole_tree(forest, outsiders, links, self.plan.period, self.plan.alpha)
+        plan = self.plan
+        tree = block_trees.tree_of_all(forest.edges, outsiders, links, plan.size, plan.period, plan.alpha)
+        return tree._replace(weight=np.full(len(tree.weight), np.inf)) if plan.few else tree
 
     @property
     def _limit(self) -> float:
@@ -198,24 +213,31 @@ def _core_distances(blocks: Blocks, lazy: Lazy) -> Any:
     return lazy.of_points(steps, "core", work.part_of, (known,), {"core": np.float64})["core"]
 
 
-def _tree(blocks: Blocks, lazy: Lazy) -> dict[str, Any]:
-    """Return edges and weights of the tree, dask arrays of one chunk."""
+def _tree(blocks: Blocks, lazy: Lazy, core: Any) -> LazyTree:
+    """Return the tree, given the core distances."""
     steps, chunks = lazy.steps(blocks.plan.name, blocks)
     local = steps.each("local", blocks.local, chunks)
     forest = at_once(steps, "merge", blocks.forest, local)
     slices = steps.each("slices", operator.attrgetter("slices"), forest)
     mine = steps.each("slice", work.cut_slice, slices, local, numbered=True)
     boxes = at_once(steps, "all-boxes", _as_list, steps.each("boxes", blocks.boxes, chunks, mine, numbered=True))
-    asking = steps.each("outsiders", blocks.outsiders, chunks, mine, boxes, numbered=True)
+    between = steps.each("between", operator.attrgetter("between"), forest)
+    asking = steps.each("outsiders", blocks.outsiders, chunks, mine, boxes, between, numbered=True)
     outsiders = at_once(steps, "all-outsiders", block_trees.joined_outsiders, asking)
-    links = at_once(steps, "all-links", _as_list, steps.each("links", blocks.links, chunks, mine, outsiders))
+    links = steps.each("links", blocks.links, chunks, mine, outsiders, between)
+    links = at_once(steps, "all-links", _as_list, links)
     tree, edges = steps.each("tree", blocks.tree, forest, outsiders, links), max(blocks.plan.size - 1, 0)
-    return attributes(tree, {"edges": ((edges, 2), np.int64), "weight": ((edges,), np.float64)})
+    arrays = attributes(tree, {"edges": ((edges, 2), np.int64), "weight": ((edges,), np.float64)})
+    return LazyTree(**arrays, core=core, one=tree)
 
 
 def _as_list(values: list[Any], *_turn: Any) -> list[Any]:
     return values
 
 
-def _zeros(X: Any) -> Any:
-    return device_of(X).full(len(X), 0.0, np.float64)
+def _same(X: Any, value: float) -> Any:
+    return device_of(X).full(len(X), value, np.float64)
+
+
+def _as_attributes(function: Callable[[SpanningTree], dict[str, Any]], tree: SpanningTree) -> SimpleNamespace:
+    return SimpleNamespace(**function(tree))

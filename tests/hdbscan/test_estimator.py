@@ -87,10 +87,10 @@ def test_what_is_refused() -> None:
             estimator.fit(np.where(np.arange(len(X))[:, None] + [0, 1] == [-1, 4], np.nan, X))
         with pytest.raises(ValueError, match="squares of such distances are not finite"):
             estimator.fit(1e300 * X)
-        with pytest.raises(NotImplementedError, match=r"no dask array yet; give X.compute\(\)"):
-            estimator.fit(da.from_array(X))
     with pytest.raises(ValueError, match="event must have one value for each of the 150 points"):
         HDBSCAN().fit(X, event=[0, 1])
+    with pytest.raises(NotImplementedError, match=r"events of dask arrays .* give X.compute\(\)"):
+        HDBSCAN().fit(da.from_array(X), event=da.zeros(150, int))
     with pytest.raises(ValueError, match="eps must be finite and positive"):
         HDBSCAN().fit(X).dbscan_clustering(0.0)
 

@@ -229,7 +229,7 @@ def gather(
     return {name: getattr(merged, name) for name in results}
 
 
-def attributes(box: Any, results: dict[str, tuple[Any, Any]]) -> dict[str, Any]:
+def attributes(box: Any, results: Mapping[str, tuple[Any, Any]]) -> dict[str, Any]:
     """Return attributes of what one step gives, (1, 1), as dask arrays of one chunk with these shapes and dtypes."""
     return {name: whole(box, partial(_attribute, name), *kind) for name, kind in results.items()}
 

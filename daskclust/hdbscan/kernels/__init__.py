@@ -1,1 +1,1 @@
-"""Kernels of HDBSCAN* and of the minimum spanning tree, each formula once."""
+"""Kernels of HDBSCAN* and of the minimum spanning tree."""

@@ -1,4 +1,4 @@
-"""A minimum spanning forest from edges in their order, Kruskal's algorithm, and the heaviest edges on ways through it."""
+"""Kruskal's algorithm on edges in their order, and the heaviest edges on the ways through a forest."""
 
 from __future__ import annotations
 
@@ -18,16 +18,20 @@ def mark_forest(_once, ends, parent, is_kept):
 
 
 @kernel
-def find_heaviest(_once, ends, weight, parent, above, heaviest):
-    """Find the weight of the heaviest edge on the way from each element to element 0; `heaviest` holds infinity.
+def find_homes(_once, ends, weight, large, parent, above, heaviest, home):
+    """Find for each element one of the first ones, which are `large`, and the heaviest edge on the way to it.
 
-    Edges are those of a forest, lightest first. A set's root keeps the weight with which it was put under another one:
-    upwards these grow, and 0, the smallest, is under none.
+    Edges are those of a tree, lightest first. `parent` and `above` hold each element itself; afterwards `above` is what
+    an element was put under, and for large ones `heaviest` the weight of that edge: upwards these grow.
     """
     for e in range(len(ends)):
         a, b = root_of(parent, ends[e, 0]), root_of(parent, ends[e, 1])
         parent[max(a, b)] = above[max(a, b)] = min(a, b)
         heaviest[max(a, b)] = weight[e]
-    heaviest[0] = 0.0
-    for i in range(1, len(above)):
-        heaviest[i] = max(heaviest[i], heaviest[above[i]])
+    for i in range(len(above)):
+        if i < large:
+            home[i] = i
+        else:
+            home[i] = home[above[i]]
+            if above[i] >= large:
+                heaviest[i] = max(heaviest[i], heaviest[above[i]])
