@@ -16,7 +16,7 @@ from daskclust.dbscan.kernels.blocks import CELL_BITS, PARTS, make_grid
 from daskclust.dbscan.kernels.distances import write_boxes
 from daskclust.dbscan.kernels.masks import CorePoints
 
-_MOST_BITS = 2  # of the cells of a block along an axis, on the CPU: most blocks hold up to 64 points
+_FEW_BITS = 2  # 4 cells of a block along an axis: most blocks hold up to 64 points
 _POINTS_A_PAIR = 16  # for each place on CUDA's list of pairs of cells
 
 
@@ -29,7 +29,8 @@ class BlockSearch:
 
     def __init__(self, device: Host | Cuda, X: Any, eps: float, period: tuple[float, ...], extent: Any) -> None:
         self._device, self._n = device, len(X)
-        grid = make_grid(extent[0], extent[1], eps, period, _MOST_BITS if device is HOST else CELL_BITS)
+        bits = _FEW_BITS if device is HOST and X.shape[1] > 1 else CELL_BITS
+        grid = make_grid(extent[0], extent[1], eps, period, bits)
         self.blocks, self.memory, self.way_back = sort_into_blocks(device, X, grid, eps)
         self.limits = squared_limits(eps, X.dtype.type)
         self.order, self.start, self.positions = self.blocks.order, self.blocks.start, self.blocks.positions

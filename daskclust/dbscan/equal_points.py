@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.core.device.arrays import HOST
+from daskclust.core.space.bucket_sort import in_one_bucket
 from daskclust.core.space.equal_rows import RowPlaces
 from daskclust.core.space.grid import PAD
-from daskclust.dbscan.kernels.bucket_sort import in_one_bucket
 from daskclust.dbscan.kernels.core_points import sum_weights
 
 

@@ -163,29 +163,30 @@ class DbscanPlan(Plan):
             return None
         return (*_faces(chunk), self.eps * WIDER)
 
-    def _count(self, device: Host | Cuda, search: Search, parent: Any, owned: Any) -> tuple[Any, Any]:
-        """Return, for each set's root, the first of its points and how many the chunk owns; parents become roots."""
-        cells = search.n_cells
+    def _count(self, device: Host | Cuda, search: Search, parent: Any, owned: Any) -> tuple[Any, Any, Any]:
+        """Return, for each set's root, the first of its points and how many the chunk owns; parents become roots.
+
+        Also return a mark for each point, False.
+        """
+        n, cells = len(search.order) - PAD, search.n_cells
         first, size = (search.memory.empty(cells, np.int32) for _ in range(2))
-        first.fill(clusters.NONE)
-        size.fill(0)
+        is_first = search.memory.empty(n, np.bool_)
+        device.run(clusters.start_counts, max(n, cells), first, size, is_first)
         args = search.start, search.order, search.stop, search.in_order, owned, parent, first, size
         device.run(clusters.first_points, cells, *args)
-        return first, size
+        return first, size, is_first
 
     def _results(self, device: Host | Cuda, X: Any, search: Search, parent: Any) -> dict[str, Any]:
         """Return the results where one chunk holds all points."""
         n, cells = len(X), search.n_cells
-        first, size = self._count(device, search, parent, device.empty(0, np.bool_))
+        first, size, is_first = self._count(device, search, parent, device.empty(0, np.bool_))
         least = np.int32(min(self.min_size, MOST_NEIGHBOURS))
-        words = (n + 63) // 64
-        marks, up_to = device.full(words, 0, np.int64), device.empty(words, np.int32)
-        sets = search.start, search.stop, parent, first, size, least, marks
-        device.run(clusters.mark_first, cells, *sets)
-        device.run(clusters.count_marks, words, marks, up_to)
-        device.running_sum(up_to, up_to)
+        device.run(clusters.mark_first, cells, search.start, search.stop, parent, first, size, least, is_first)
+        up_to = search.memory.empty(n, np.int32)
+        device.running_sum(is_first, up_to)
         number = search.memory.empty(cells, np.int32)
-        device.run(clusters.number_cells, cells, *sets, up_to, number)
+        sets = parent, first, size, least, up_to
+        device.run(clusters.number_cells, cells, search.start, search.stop, *sets, number)
         label = search.memory.empty(0 if self.links_alone else n, np.int32)
         if not self.links_alone:
             search.label_border(number, device.empty(0, np.int32), label)
@@ -200,7 +201,7 @@ class DbscanPlan(Plan):
         else:
             args = search.start, search.order, search.stop, number, label
             device.run(on_cuda.label_point, n, *args, labels, is_core)
-        n_clusters = int(device.to_host(up_to[-1:])[0])
+        n_clusters = int(device.to_host(up_to[n - 1 :])[0])
         return {"labels": labels, "is_core": is_core, "n_clusters": n_clusters}
 
     def _sets(self, device: Host | Cuda, chunk: Chunk, search: Search, parent: Any) -> tuple[LinkedSets, Fragments]:
@@ -210,7 +211,7 @@ class DbscanPlan(Plan):
         """
         n, cells = len(chunk.ids), search.n_cells
         owned = device.full(n, True, np.bool_) if chunk.owned is None else chunk.owned
-        first, size = self._count(device, search, parent, owned)
+        first, size, _ = self._count(device, search, parent, owned)
         order = search.order[:n]
         is_core, root, others = self._roots(device, search, parent, owned[order])
         is_shared = is_core & self._is_shared(device, chunk, search, owned)

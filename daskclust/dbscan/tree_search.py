@@ -8,9 +8,9 @@ import numpy as np
 
 from daskclust.core.device.arrays import HOST, Cuda, Host
 from daskclust.core.device.unionfind import start
+from daskclust.core.space.bucket_sort import in_one_bucket
 from daskclust.core.space.grid import PAD, wrap_positions
 from daskclust.dbscan.kernels import clusters, tree
-from daskclust.dbscan.kernels.bucket_sort import in_one_bucket
 from daskclust.dbscan.kernels.core_points import forget_far
 
 _LEAF = 32  # points of a leaf, at least

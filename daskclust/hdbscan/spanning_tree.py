@@ -136,13 +136,14 @@ def _share(keys: Any) -> bool:
 def _in_morton_order(X: Any, period: tuple[float, ...], low: Any, extent: float, memory: Reused) -> tuple[Any, ...]:
     """Return keys in order, the row of each point, and coordinates (d, n + PAD)."""
     n, d = X.shape
-    keys, order, positions = np.empty(n, np.int64), np.empty(n + PAD, np.int32), np.empty((d, n + PAD))
+    keys = np.empty(n, np.int64)
     begin = tuple(0.0 if cycle else float(a) for a, cycle in zip(low, period, strict=True))
     scale = 2.0 ** (KEY_BITS // d) * (1 - 1e-9) / extent if extent > 0 else 0.0
     HOST.run(point_tree.write_keys, n, X, period, begin, min(scale, 1e300), keys)
-    if not sort_points(X, period, keys, 1 << KEY_BITS, order, positions, memory):
-        raise ValueError(f"{n} points are too many for one tree")
-    return keys, order, positions
+    found = sort_points(X, period, keys, 1 << KEY_BITS, 0, memory, np.float64)
+    if found is None:
+        return _in_order_of_boxes(wrap_positions(X, period))
+    return keys, found.order, found.positions
 
 
 def _in_order_of_boxes(X: Any) -> tuple[Any, ...]:
@@ -285,14 +286,16 @@ def _in_rows(values: Any, order: Any, places: RowPlaces | None) -> Any:
 def _in_order(ends: Any, weight: Any, length: Any, order: Any) -> tuple[Any, Any]:
     """Return edges between rows of `order`, and their weights, in order."""
     n, bits = len(weight), weight.view(np.int64)
-    edges, keys, places = np.empty((n, 2), np.int64), np.empty(n, np.int64), np.empty(n + PAD, np.int32)
+    edges, keys = np.empty((n, 2), np.int64), np.empty(n, np.int64)
     if n == 0:
         return edges, weight
     HOST.run(edge_kernels.write_edge_keys, n, bits, int(bits.min()), keys)
-    by_key = weight.reshape(-1, 1), (0.0,), keys, int(keys.max()) + 1, places, np.empty((1, n + PAD))
-    if not sort_points(*by_key, Reused()):
+    found = sort_points(weight.reshape(-1, 1), (0.0,), keys, int(keys.max()) + 1, 0, Reused())
+    if found is None:
         places = np.argsort(keys, kind="stable").astype(np.int32)
         keys = keys[places]
+    else:
+        places = found.order
     sorted_weight, sorted_length, is_long = np.empty(n), np.empty(n), np.empty(n, np.bool_)
     HOST.run(edge_kernels.gather_edge, n, places, ends, weight, length, order, edges, sorted_weight, sorted_length)
     HOST.run(edge_kernels.sort_run, n, keys, edges, sorted_weight, sorted_length, is_long)

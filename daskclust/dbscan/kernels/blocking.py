@@ -1,4 +1,4 @@
-"""Sort points into blocks of cells: the number of each point's cell, where all can be numbered, and a way to sort them."""
+"""Sort points into blocks of cells: number the cells, cut gaps where these are too many, and sort by the numbers."""
 
 from __future__ import annotations
 

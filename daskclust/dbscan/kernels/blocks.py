@@ -52,7 +52,7 @@ class Blocks(NamedTuple):
     place: Any  # (cells,) int64: CELL_BITS times shifted, the block of each cell, and its bit there; empty on the CPU
     first_cell: Any  # (blocks + 1,) int32: where each block's cells begin
     occupied: Any  # (blocks,) int64: a bit for each cell that holds points
-    slot: Any  # (n,) int32: where each point stood in the buckets of `WayBack`; this and the next three are empty on CUDA
+    slot: Any  # (n,) int32: where each stood in the buckets of `WayBack`; this and the next three are empty on CUDA
     first: Any  # (blocks + 1,) int32: where each block's points begin
     heads: Any  # (blocks,) uint64: a bit for each of its points that is the first of a cell; 0 for more than 64 points
     box: Any  # (blocks, 2 d): the lowest, then the highest coordinates of its points; only where there are several

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from daskclust.core.device.kernels import body, kernel
-from daskclust.core.device.operations import atomic_add, atomic_min, count_bits, lowest_bit
+from daskclust.core.device.operations import atomic_add, atomic_min, lowest_bit
 from daskclust.core.device.unionfind import find
 from daskclust.dbscan.kernels.blocks import ONE, fold_near
 from daskclust.dbscan.kernels.cells import cell_at, some_cell, touches
@@ -13,6 +13,15 @@ from daskclust.dbscan.kernels.core_points import count_points
 from daskclust.dbscan.kernels.masks import MOST, beside_block, core_of, ones
 
 NONE = np.int32(2**31 - 1)  # no cluster
+
+
+@kernel
+def start_counts(i, first, size, is_first):
+    """Start with no point in any set, for `first_points`, and no first point of a cluster, for `mark_first`."""
+    if i < len(first):
+        first[i], size[i] = NONE, 0
+    if i < len(is_first):
+        is_first[i] = False
 
 
 @kernel
@@ -42,29 +51,21 @@ def first_points(cell, start, order, stop, in_order, owned, parent, first, size)
 
 
 @kernel
-def mark_first(cell, start, stop, parent, first, size, least, marks):
-    """Set the bit of the first point of every cluster that has at least `least` points, one of 64 in a word."""
+def mark_first(cell, start, stop, parent, first, size, least, is_first):
+    """Mark the first point of every cluster that has at least `least` points."""
     if parent[cell] == cell and stop[cell] > start[cell] and size[cell] >= least:
-        atomic_add(marks, first[cell] >> 6, np.int64(1) << (first[cell] & 63))
+        is_first[first[cell]] = True
 
 
 @kernel
-def count_marks(word, marks, counts):
-    """Count the bits of a word."""
-    counts[word] = count_bits(marks[word])
-
-
-@kernel
-def number_cells(cell, start, stop, parent, first, size, least, marks, up_to, number):
+def number_cells(cell, start, stop, parent, first, size, least, up_to, number):
     """Write the cluster that the core points of a cell are in, `NONE` if it has fewer than `least` points.
 
-    Clusters are numbered by the bits of their first points; `up_to` counts them up to the end of each word.
+    `up_to` counts the first points of clusters up to each point of the input.
     """
     root = parent[cell]
-    number[cell] = NONE
-    if stop[cell] > start[cell] and size[root] >= least:
-        word, bit = first[root] >> 6, first[root] & 63
-        number[cell] = up_to[word] - count_bits(marks[word] & (np.int64(-1) << bit))
+    has = stop[cell] > start[cell] and size[root] >= least
+    number[cell] = np.int32(up_to[first[root]] - 1) if has else NONE
 
 
 @body
