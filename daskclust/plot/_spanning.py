@@ -39,8 +39,9 @@ def spanning_tree(data: Any, tree: Any, x: str = "x", y: str = "y") -> hv.Segmen
     """
     result = in_memory(data, (x, y))
     edges, lengths = _edges_of(tree)
-    if len(edges) + 1 != result[x].size:
-        raise ValueError(f"the tree has {len(edges) + 1:,} points, the data {result[x].size:,}; give those it was fitted to")
+    n, of_tree = result[x].size, len(edges) + 1
+    if n != of_tree:
+        raise ValueError(f"the tree has {of_tree:,} points, the data {n:,}; give those that it was fitted to")
     kdims = [dimension(result[x], x), dimension(result[y], y)]
     ends = [hv.Dimension(f"{kdim.name}_end", label=f"{kdim.label} (end)", unit=kdim.unit) for kdim in kdims]
     points = [result[name].values for name in (x, y)]
