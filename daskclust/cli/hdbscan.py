@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from daskclust.cli._estimate import estimate
 from daskclust.cli._job import Job, Running
-from daskclust.cli._options import Axes, Box, Chunks, ParametersOf, box_of, file_argument, names
+from daskclust.cli._options import Axes, Box, Chunks, ParametersOf, box_of, file_argument, in_unit_of, names
 from daskclust.cli.points import OF_KINDS, PARTICLES, Reading, box_in_words, count_of, table_of_points
 from daskclust.io.files import READABLE
 
@@ -53,6 +53,8 @@ def hdbscan(
     with job.started():
         points = job.read(reader, chunks, "hdbscan")
         file.question(points)
+        given = in_unit_of(points[(axes or ["x"])[0]].attrs.get("units"), given)
+        parameters |= given
         result = job.cluster(points, "hdbscan", parameters, ["label", "probability", "outlier_score"])
         label = result["label"]
         count = count_of(label)

@@ -29,7 +29,7 @@ def spanning_tree(data: Any, tree: Any, x: str = "x", y: str = "y") -> hv.Segmen
     Returns
     -------
     holoviews.Segments or holoviews.Image
-        Edges with their ``length`` in the unit of the points; of more than 100 000 edges the longest one in each pixel.
+        Edges with their ``length`` in the unit of the points; of more than 100 000 points the longest one in each pixel.
         In a periodic box those across a face are not drawn.
 
     Raises
@@ -53,11 +53,11 @@ def spanning_tree(data: Any, tree: Any, x: str = "x", y: str = "y") -> hv.Segmen
     length = hv.Dimension("length", unit=kdims[0].unit)
     element = hv.Segments((*columns, lengths[is_inside]), [*kdims, *ends], [length], label="edge")
     bokeh, matplotlib, options = {"tools": ["hover"]}, {}, amounts(lengths, log=True)
-    if len(shown) > MOST_GLYPHS:
+    if n > MOST_GLYPHS:
         import datashader
         from holoviews.operation.datashader import rasterize
 
-        pixels = pixels_for(len(shown))
+        pixels = pixels_for(n)
         longest = {"aggregator": datashader.max("length"), "width": pixels, "height": pixels}
         element = rasterize(element, dynamic=False, **longest).relabel("edge")
     else:

@@ -60,7 +60,8 @@ def test_children_are_side_by_side_below_their_parent() -> None:
 
 
 @pytest.mark.parametrize(
-    "how", [{}, {"cluster_selection_method": "leaf"}, {"cluster_selection_epsilon": 0.4}, {"allow_single_cluster": True}]
+    "how",
+    [{}, {"cluster_selection_method": "leaf"}, {"cluster_selection_epsilon": 0.4}, {"allow_single_cluster": True}],
 )
 def test_chosen_clusters_hold_their_points(how: dict[str, Any]) -> None:
     """The cluster of a label has all its points, and no cluster within it has all of them."""

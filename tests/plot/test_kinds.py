@@ -122,7 +122,11 @@ def pairs() -> Iterator[tuple[str, Any, Any]]:
     ds, hdbscan = made.densities()
     tree_of_it, label = hdbscan.condensed_tree_, hdbscan.labels_
     yield "condensed_tree", plot.condensed_tree(hdbscan), plot.condensed_tree(hdbscan, labels=label.tolist())
-    yield "condensed_tree labels", plot.condensed_tree(tree_of_it), plot.condensed_tree(tree_of_it, labels=0 * label - 1)
+    yield (
+        "condensed_tree labels",
+        plot.condensed_tree(tree_of_it),
+        plot.condensed_tree(tree_of_it, labels=0 * label - 1),
+    )
     yield "spanning_tree", plot.spanning_tree(ds, hdbscan), plot.spanning_tree(matrix(ds, "x", "y"), hdbscan)
     yield "point_height_scatter", plot.point_height_scatter(Z, Z), plot.point_height_scatter(hca, tree)
     yield "ellipses", plot.ellipses(cells(), None, 0, 1), plot.ellipses(X.tolist(), hca, 0, 1)
