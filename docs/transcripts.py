@@ -53,6 +53,10 @@ SECTIONS = {
         "daskclust dbscan snapshot.hdf5 --eps 0.1 --min-samples 10 -o labels.zarr --table clusters.npz",
         "daskclust dbscan snapshot.hdf5 --eps 0.01 --min-samples 10",
     ],
+    "`hdbscan`: points of any density": [
+        "daskclust hdbscan places.csv --min-cluster-size 30 -o labels.parquet",
+        "daskclust hdbscan places.csv --min-cluster-size 30 --cluster-selection-method leaf",
+    ],
     "`fof`: halos of a simulation": [
         "daskclust fof snapshot.hdf5 --b 0.2 --min-members 20 --table halos.csv -o particles.parquet",
         "head -3 halos.csv",

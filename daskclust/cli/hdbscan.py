@@ -23,6 +23,8 @@ _OPTIONS = (
     "alpha", "allow_single_cluster",
 )  # fmt: skip
 
+_NOT_EXPLORED = {"max_cluster_size": None, "alpha": 1.0, "allow_single_cluster": False}  # the explorer has the defaults
+
 
 def hdbscan(
     paths: Annotated[list[Path], file_argument(OF_KINDS, *PARTICLES, *READABLE)],
@@ -63,6 +65,11 @@ def hdbscan(
         job.save_points(result, "hdbscan", is_converted=file.units is not None)
         job.table(lambda: table_of_points(result, parameters, count))
     job.show()
-    of_axes = ["--coordinates", coordinates] if coordinates else []
+    if any(given[name] != default for name, default in _NOT_EXPLORED.items()):
+        return
+    size, samples = given["min_cluster_size"], given["min_samples"]
+    more = ["--min-samples", str(size if samples is None else samples)]
+    more += ["--coordinates", coordinates] if coordinates else []
     box = points.attrs.get("boxsize") if parameters["boxsize"] == "auto" else parameters["boxsize"]
-    job.next("hdbscan", given, *of_axes, *box_in_words(box), reading=file.words)
+    explored = {name: given[name] for name in given if name not in ("min_samples", *_NOT_EXPLORED)}
+    job.next("hdbscan", explored, *more, *box_in_words(box), reading=file.words)

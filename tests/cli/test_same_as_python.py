@@ -93,7 +93,7 @@ def table_of(name, result, parameters, count):
     if name == "clue":
         return cluster_table(result, n_clusters=count)
     if name == "fof" or parameters.get("boxsize") is not None:
-        box, mass = parameters["boxsize"], parameters.get("weight", "mass")
+        box, mass = parameters["boxsize"], "mass" if name == "fof" else parameters.get("weight")
         velocities = {} if name == "fof" else {"velocities": None}
         return halo_table(result, boxsize=box, mass=mass, n_clusters=count, **velocities)
     return cluster_table(result, weight=parameters.get("weight"), n_clusters=count)
