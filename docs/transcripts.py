@@ -27,6 +27,7 @@ values = [hits["x"] * 10, hits["y"] * 10, hits["layer"], hits["energy"] * 1000]
 np.savetxt("beamtest.csv", np.stack(values, 1), fmt="%.5g", delimiter=";", header=";".join(names), comments="")
 io.write_tpx3(datasets.timepix(20_000, kind="pion45", rng=0).drop_vars("truth"), "run.tpx3")
 io.write_particles(datasets.cosmology_box(20_000, rng=0).drop_vars("halo"), "snapshot.hdf5")
+io.write_hits(datasets.seed_spreader(1_500, 2, n_clusters=6.0, noise=0.1, rng=0).drop_vars("truth"), "places.csv")
 io.write_cells(datasets.cytometry(2_000, 4, rng=0).drop_vars("population"), "tube.fcs")
 """
 OWN = "--columns u_mm=x,v_mm=y,plane=layer,dE_MeV=energy --units x=mm,y=mm,energy=MeV"
@@ -52,6 +53,10 @@ SECTIONS = {
     "`dbscan`: points": [
         "daskclust dbscan snapshot.hdf5 --eps 0.1 --min-samples 10 -o labels.zarr --table clusters.npz",
         "daskclust dbscan snapshot.hdf5 --eps 0.01 --min-samples 10",
+    ],
+    "`hdbscan`: points of any density": [
+        "daskclust hdbscan places.csv --min-cluster-size 30 -o labels.parquet",
+        "daskclust hdbscan places.csv --min-cluster-size 30 --cluster-selection-method leaf",
     ],
     "`fof`: halos of a simulation": [
         "daskclust fof snapshot.hdf5 --b 0.2 --min-members 20 --table halos.csv -o particles.parquet",

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _DEFAULTS = {"kernel": "flat", "variant": "local", "connectivity": 8, "min_hits": 1, "min_samples": 5}
-_DEFAULTS |= {"min_members": 2, "rule": "thesis", "distance": "centroid"}  # that the explorer has, too
+_DEFAULTS |= {"min_members": 2, "cluster_selection_method": "eom", "cluster_selection_epsilon": 0.0}
+_DEFAULTS |= {"rule": "thesis", "distance": "centroid"}  # that the explorer has, too
 _STAGES = "starting", "reading", "clustering", "table", "writing"
 _SHOWN_CELLS = (*TEXT, *PARQUET, ".fcs")  # what the explorer reads of these
 

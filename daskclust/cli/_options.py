@@ -65,7 +65,7 @@ Chunks = Annotated[int | None, in_chunks("a million")]
 
 # ----------------------------------------------------------------------------------------- parameters of an estimator
 _QUANTITY = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)\s*([^\W\d_].*)", re.IGNORECASE)
-_WITH_UNITS = ("dc", "delta_c", "delta_o", "eps", "linking_length", "dt_max")
+_WITH_UNITS = ("dc", "delta_c", "delta_o", "eps", "cluster_selection_epsilon", "linking_length", "dt_max")
 _TYPES = {"float": float, "int": int, "bool": bool}
 
 
@@ -119,7 +119,8 @@ def _option(name: str, kind: str, words: str, required: tuple[str, ...]) -> insp
     if name in required or not (default_words or kind.endswith(", optional")):
         default = inspect.Parameter.empty
     elif default is None:
-        how["show_default"] = words.rpartition("Default: ")[2].rstrip(".").replace("_", "-")
+        told = words.partition("Default: ")[2].removesuffix(".").partition(". ")[0]
+        how["show_default"] = told.replace("_", "-") or "none"
         type_ |= None
     names = [f"--{name.replace('_', '-')}"] if type_ is bool else []
     option = typer.Option(*names, help=f"{help}.", rich_help_panel="Clustering", **how)

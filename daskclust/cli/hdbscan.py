@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from daskclust.cli._estimate import estimate
 from daskclust.cli._job import Job, Running
-from daskclust.cli._options import Axes, Box, Chunks, ParametersOf, box_of, file_argument, names
+from daskclust.cli._options import Axes, Box, Chunks, ParametersOf, box_of, file_argument, in_unit_of, names
 from daskclust.cli.points import OF_KINDS, PARTICLES, Reading, box_in_words, count_of, table_of_points
 from daskclust.io.files import READABLE
 
@@ -22,6 +22,8 @@ _OPTIONS = (
     "min_cluster_size", "min_samples", "cluster_selection_method", "cluster_selection_epsilon", "max_cluster_size",
     "alpha", "allow_single_cluster",
 )  # fmt: skip
+
+_NOT_EXPLORED = {"max_cluster_size": None, "alpha": 1.0, "allow_single_cluster": False}  # the explorer has the defaults
 
 
 def hdbscan(
@@ -53,6 +55,8 @@ def hdbscan(
     with job.started():
         points = job.read(reader, chunks, "hdbscan")
         file.question(points)
+        given = in_unit_of(points[(axes or ["x"])[0]].attrs.get("units"), given)
+        parameters |= given
         result = job.cluster(points, "hdbscan", parameters, ["label", "probability", "outlier_score"])
         label = result["label"]
         count = count_of(label)
@@ -61,6 +65,11 @@ def hdbscan(
         job.save_points(result, "hdbscan", is_converted=file.units is not None)
         job.table(lambda: table_of_points(result, parameters, count))
     job.show()
-    of_axes = ["--coordinates", coordinates] if coordinates else []
+    if any(given[name] != default for name, default in _NOT_EXPLORED.items()):
+        return
+    size, samples = given["min_cluster_size"], given["min_samples"]
+    more = ["--min-samples", str(size if samples is None else samples)]
+    more += ["--coordinates", coordinates] if coordinates else []
     box = points.attrs.get("boxsize") if parameters["boxsize"] == "auto" else parameters["boxsize"]
-    job.next("hdbscan", given, *of_axes, *box_in_words(box), reading=file.words)
+    explored = {name: given[name] for name in given if name not in ("min_samples", *_NOT_EXPLORED)}
+    job.next("hdbscan", explored, *more, *box_in_words(box), reading=file.words)

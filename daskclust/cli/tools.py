@@ -49,6 +49,7 @@ _PARAMETERS = AnyParametersOf(
     ("events:EventBuilder", "dt_max", "variant", "connectivity", "min_hits"),
     ("dbscan:DBSCAN", "eps", "min_samples"),
     ("dbscan:FriendsOfFriends", "linking_length", "b", "min_members"),
+    ("hdbscan:HDBSCAN", "min_cluster_size", "cluster_selection_method", "cluster_selection_epsilon"),
     ("hca:MahalanobisHCA", "threshold", "rule", "distance", "n_clusters"),
 )
 

@@ -108,6 +108,8 @@ def condensed_tree(tree: Any, p: int = 100, *, labels: Any = None, logy: bool = 
         if label >= 0:
             kinds = [(is_own & is_chosen, color, 1.0), (is_own & ~is_chosen, color, INSIDE)]
         for which, color, alpha in kinds:
+            if not which.any():
+                continue
             some = _polygons(drawn, owner, np.flatnonzero(which), kdims, words)
             bokeh = {"line_color": INK, "line_width": 0.5, "fill_alpha": alpha, "tools": ["hover"]}
             matplotlib = {"facecolor": color, "edgecolor": INK, "linewidth": 0.4, "alpha": alpha}

@@ -29,7 +29,7 @@ def spanning_tree(data: Any, tree: Any, x: str = "x", y: str = "y") -> hv.Segmen
     Returns
     -------
     holoviews.Segments or holoviews.Image
-        Edges with their ``length`` in the unit of the points; of more than 100 000 edges the longest one in each pixel.
+        Edges with their ``length`` in the unit of the points; of more than 100 000 points the longest one in each pixel.
         In a periodic box those across a face are not drawn.
 
     Raises
@@ -39,8 +39,9 @@ def spanning_tree(data: Any, tree: Any, x: str = "x", y: str = "y") -> hv.Segmen
     """
     result = in_memory(data, (x, y))
     edges, lengths = _edges_of(tree)
-    if len(edges) + 1 != result[x].size:
-        raise ValueError(f"the tree has {len(edges) + 1:,} points, the data {result[x].size:,}; give those it was fitted to")
+    n, of_tree = result[x].size, len(edges) + 1
+    if n != of_tree:
+        raise ValueError(f"the tree has {of_tree:,} points, the data {n:,}; give those that it was fitted to")
     kdims = [dimension(result[x], x), dimension(result[y], y)]
     ends = [hv.Dimension(f"{kdim.name}_end", label=f"{kdim.label} (end)", unit=kdim.unit) for kdim in kdims]
     points = [result[name].values for name in (x, y)]
@@ -52,11 +53,11 @@ def spanning_tree(data: Any, tree: Any, x: str = "x", y: str = "y") -> hv.Segmen
     length = hv.Dimension("length", unit=kdims[0].unit)
     element = hv.Segments((*columns, lengths[is_inside]), [*kdims, *ends], [length], label="edge")
     bokeh, matplotlib, options = {"tools": ["hover"]}, {}, amounts(lengths, log=True)
-    if len(shown) > MOST_GLYPHS:
+    if n > MOST_GLYPHS:
         import datashader
         from holoviews.operation.datashader import rasterize
 
-        pixels = pixels_for(len(shown))
+        pixels = pixels_for(n)
         longest = {"aggregator": datashader.max("length"), "width": pixels, "height": pixels}
         element = rasterize(element, dynamic=False, **longest).relabel("edge")
     else:

@@ -30,6 +30,7 @@ DATA: dict[str, Callable[[], xr.Dataset]] = {
     "events": lambda: datasets.timepix(40_000, rng=0),
     "fof": lambda: datasets.cosmology_box(100_000, rng=0),
     "dbscan": lambda: datasets.seed_spreader(50_000, 2, n_clusters=12.0, rng=1),
+    "hdbscan": lambda: datasets.seed_spreader(2_000, 2, n_clusters=12.0, rng=1),
     "hca": lambda: datasets.cytometry(3_000, rng=0),
 }
 """What is seen of each system."""

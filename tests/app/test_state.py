@@ -30,7 +30,7 @@ def spread() -> xr.Dataset:
 def test_there_is_data_for_each_system() -> None:
     assert set(DATA) == set(SYSTEMS) == set(STEPS)
     assert [names_for(DATA[name]())[0] for name in ("clue", "fof", "events", "hca")] == ["clue", "fof", "events", "hca"]
-    assert names_for(spread()) == ["clue", "fof", "dbscan", "hca"]
+    assert names_for(spread()) == ["clue", "fof", "dbscan", "hdbscan", "hca"]
 
 
 @pytest.mark.parametrize("name", DATA)
@@ -63,7 +63,13 @@ def test_thresholds_need_no_new_densities(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize(
-    ("name", "step"), [("fof", {"min_members": 50}), ("events", {"min_hits": 2}), ("hca", {"n_clusters": 4})]
+    ("name", "step"),
+    [
+        ("fof", {"min_members": 50}),
+        ("events", {"min_hits": 2}),
+        ("hca", {"n_clusters": 4}),
+        ("hdbscan", {"min_cluster_size": 20, "cluster_selection_method": "leaf", "cluster_selection_epsilon": 0.4}),
+    ],
 )
 def test_cuts_need_no_new_clusters(name: str, step: dict[str, Any]) -> None:
     state = State(DATA[name](), name)
@@ -168,6 +174,8 @@ GIVEN: list[tuple[str, dict[str, Any]]] = [
     ("clue", {"dc": 9.0, "rhoc": 5.0, "delta_o": 30.0, "kernel": "gaussian"}),
     ("events", {"dt_max": 50.0, "min_hits": 2, "variant": "global", "connectivity": 4}),
     ("dbscan", {"eps": 0.4, "min_samples": 7}),
+    ("hdbscan", {"min_cluster_size": 10}),
+    ("hdbscan", {"min_cluster_size": 9, "min_samples": 2, "cluster_selection_epsilon": 0.4}),
     ("fof", {"b": 0.25}),
     ("fof", {"linking_length": 0.5, "min_members": 9}),
     ("hca", {"threshold": 0.3, "n_clusters": 3, "min_size": 1}),

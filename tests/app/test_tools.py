@@ -69,7 +69,14 @@ def test_blobs_that_are_apart_are_the_cut(count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("system", "words"), [("clue", "No gap"), ("dbscan", "no knee"), ("fof", "no knee"), ("hca", "No merge")]
+    ("system", "words"),
+    [
+        ("clue", "No gap"),
+        ("dbscan", "no knee"),
+        ("fof", "no knee"),
+        ("hca", "No merge"),
+        ("hdbscan", "finds the distances itself"),
+    ],
 )
 @pytest.mark.parametrize("dims", [2, 3])
 def test_points_spread_evenly_suggest_nothing(system: str, words: str, dims: int) -> None:

@@ -19,6 +19,7 @@ DATA: dict[str, Callable[[], xr.Dataset]] = {
     "clue": lambda: datasets.calorimeter(3, 300, size=80.0, rng=0),
     "fof": lambda: datasets.cosmology_box(4000, smallest=20, rng=0),
     "dbscan": lambda: datasets.cosmology_box(4000, smallest=20, rng=0),
+    "hdbscan": lambda: datasets.cosmology_box(1200, smallest=20, rng=0),
     "events": lambda: datasets.timepix(3000, rng=0),
     "hca": lambda: datasets.cytometry(400, rng=0),
 }
@@ -26,6 +27,12 @@ STEPS: dict[str, list[dict[str, Any]]] = {
     "clue": [{"rhoc": 8.0}, {"delta_o": 30.0}, {"delta_c": 3.0, "delta_o": 4.0}, {"dc": 9.0}, {"kernel": "gaussian"}],
     "fof": [{"min_members": 5}, {"b": 0.3}, {"by": "linking_length", "linking_length": 0.5}, {"min_members": 50}],
     "dbscan": [{"min_samples": 20}, {"eps": 0.3}],
+    "hdbscan": [
+        {"min_cluster_size": 20},
+        {"cluster_selection_method": "leaf"},
+        {"cluster_selection_epsilon": 0.5},
+        {"min_samples": 3},
+    ],
     "events": [{"min_hits": 3}, {"dt_max": 50.0}, {"variant": "static"}, {"connectivity": 4}],
     "hca": [
         {"n_clusters": 3},
@@ -47,6 +54,7 @@ _FILES: dict[str, tuple[str, Callable[[xr.Dataset, Path], Any]]] = {
     "events": ("pixels.parquet", io.write_hits),
     "fof": ("box.hdf5", io.write_particles),
     "dbscan": ("points.csv", _write_points),
+    "hdbscan": ("points.csv", _write_points),
     "hca": ("cells.fcs", lambda ds, path: io.write_cells(ds[["X"]], path)),
 }
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from daskclust import plot
+from daskclust import EMST, plot
 
 
 @functools.cache
@@ -59,6 +59,25 @@ def tree(n: int) -> np.ndarray:
     return np.column_stack([np.sort([last, points], axis=0).T, heights, rows + 2.0])
 
 
+def densities(n: int) -> np.ndarray:
+    """Return a condensed tree of 999 clusters, each of which is in the one before or in the one before that."""
+    rng, names = np.random.default_rng(4), ("parent", "child", "lambda_val", "child_size")
+    inner = np.arange(1, 999)
+    parents = (inner - 1) // 2 * 2 - rng.integers(0, 2, 998) * (inner > 2)
+    sizes = n // (2 + inner)
+    points_in = n + rng.integers(0, 999, n), np.arange(n), 1000 + rng.exponential(1.0, n), np.ones(n, int)
+    rows = zip(points_in, (n + parents, n + inner, 1.0 + inner, sizes), strict=True)
+    return np.rec.fromarrays([np.concatenate(each) for each in rows], names=",".join(names))
+
+
+def chain(n: int) -> EMST:
+    """Return a tree of edges from each point to the next."""
+    tree, edges = EMST(), np.column_stack([np.arange(n - 1), np.arange(1, n)])
+    xy = np.column_stack([points(n)["x"], points(n)["y"]]).astype(np.float64)
+    tree.edges_, tree.lengths_ = edges, np.linalg.norm(np.diff(xy, axis=0), axis=1)
+    return tree
+
+
 def cells(n: int) -> np.ndarray:
     """Return cells in four channels."""
     label, rng = points(n)["label"].values % 12, np.random.default_rng(3)
@@ -89,6 +108,8 @@ MANY: dict[str, Callable[[int], Any]] = {
     "halo_circles": lambda n: plot.halo_circles(table(n)),
     "mass_function": lambda n: plot.mass_function(table(n)),
     "dendrogram": lambda n: plot.dendrogram(tree(n), 60, labels=few_labels(n)),
+    "condensed_tree": lambda n: plot.condensed_tree(densities(n), labels=few_labels(n), logy=True),
+    "spanning_tree": lambda n: plot.spanning_tree(points(n), chain(n)),
     "point_height_scatter": lambda n: plot.point_height_scatter(tree(n), tree(n)),
     "ellipses": lambda n: plot.ellipses(cells(n), few_labels(n), 0, 1),
     "ellipse_grid": lambda n: plot.ellipse_grid(cells(n), few_labels(n)),

@@ -6,9 +6,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
-from daskclust import MahalanobisHCA, datasets, plot, properties
+from daskclust import HDBSCAN, MahalanobisHCA, datasets, plot, properties
 
 
 @functools.cache
@@ -49,6 +50,16 @@ def cells() -> tuple[xr.Dataset, MahalanobisHCA, Any]:
     made = datasets.cytometry(1_500, 8, rarest=0.03, rng=3)
     hca = MahalanobisHCA(threshold=100).fit(made)
     return made, hca, hca.labels(n_clusters=9, min_size=30)
+
+
+@functools.cache
+def densities() -> tuple[xr.Dataset, HDBSCAN]:
+    """Return points of three densities, and their clusters."""
+    rng = np.random.default_rng(0)
+    blobs = [rng.normal(centre, width, (150, 2)) for centre, width in ((0, 1.0), (5, 0.5), (8, 0.2))]
+    x, y = np.concatenate([*blobs, rng.uniform(-3, 10, (80, 2))]).T
+    ds = xr.Dataset({"x": ("point", x, {"units": "cm"}), "y": ("point", y, {"units": "cm"})})
+    return ds, HDBSCAN(12, min_samples=4).fit(ds)
 
 
 @functools.cache
@@ -100,4 +111,9 @@ PICTURES: dict[str, Callable[[], Any]] = {
     "ellipses": lambda: plot.ellipses(cells()[0], cells()[2], "marker_1", "marker_2"),
     "ellipse_grid": lambda: plot.ellipse_grid(cells()[0], cells()[2], columns=2),
     "channel_medians": lambda: plot.channel_medians(cells()[0], cells()[2], Z=cells()[1].linkage_),
+    # HDBSCAN*
+    "condensed_tree": lambda: plot.condensed_tree(densities()[1]),
+    "condensed_tree logarithmic": lambda: plot.condensed_tree(densities()[1], logy=True),
+    "condensed_tree plain": lambda: plot.condensed_tree(densities()[1].condensed_tree_, 9),
+    "spanning_tree": lambda: plot.spanning_tree(densities()[0], densities()[1]),
 }

@@ -21,10 +21,11 @@ LINES = {
     "clue": "clue hits.parquet --dc 2 --rhoc 0.3",
     "events": "events run.tpx3 --dt-max 200",
     "dbscan": "dbscan snapshot.hdf5 --eps 0.3",
+    "hdbscan": "hdbscan snapshot.hdf5 --min-cluster-size 10",
     "fof": "fof snapshot.hdf5 --b 0.2",
     "hca": "hca cells.parquet --threshold 20 --n-clusters 3",
 }
-SUFFIXES = ["npz", "csv", "h5", "zarr", "csv"]
+SUFFIXES = ["npz", "csv", "h5", "npz", "zarr", "csv"]
 
 
 def columns_of(path):
@@ -129,6 +130,8 @@ def test_what_next_shows_no_other_particles(command, tmp_path, monkeypatch):
         ("clue none.csv --dc 2 --rhoc 1", "0 clusters: none.csv has no hits"),
         ("events run.tpx3 --dt-max 200 --min-hits 900", "0 clusters: min-hits 900 exceeds the largest cluster, {hits}"),
         ("events run.tpx3 --dt-max 200 --where size>900", "0 clusters kept: where 'size>900' holds for none of"),
+        ("hdbscan snapshot.hdf5 --min-cluster-size 900",
+         "0 clusters: no 900 points stay together apart from all others"),
         ("dbscan snapshot.hdf5 --eps 0.1 --min-samples 90",
          "0 clusters: min-samples 90 exceeds the largest number of neighbours within eps 0.1, {neighbours}"),
         ("dbscan snapshot.hdf5 --eps 0.1 --min-samples 9 --weight light",

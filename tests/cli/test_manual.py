@@ -62,6 +62,7 @@ def keys_of(*rows):
         ("events run.tpx3 --dt-max 200 --where size>1 --follow --idle 0.1 --table c.csv -o h.h5",
          ["`events`", "`events --follow`"]),
         ("dbscan snapshot.hdf5 --eps 0.4 -o labels.csv --table t.h5", ["`dbscan`"]),
+        ("hdbscan snapshot.hdf5 --min-samples 3 -o labels.csv --table t.h5", ["`hdbscan`"]),
         ("fof snapshot.hdf5 --b 0.2 --table halos.csv -o parts.csv", ["`fof`"]),
         ("hca cells.parquet --threshold 20 --n-clusters 3 --merges a.csv -o b.csv --table c.csv", ["`hca`"]),
         ("fof snapshot.hdf5 --b 0.2 --dry-run", ["`fof`", "with `--dry-run`"]),

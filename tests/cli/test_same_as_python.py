@@ -32,6 +32,16 @@ VALUES = {
         "boxsize": {"": "auto", "none": None, str(BOX): BOX, f"{BOX}, none,{2 * BOX}": [BOX, None, 2 * BOX]},
         "weight": {"": None, "mass": "mass"},
     },
+    "hdbscan": {
+        "min_cluster_size": {"": 5, "12": 12, "40": 40},
+        "min_samples": {"": None, "2": 2, "9": 9},
+        "cluster_selection_method": {"": "eom", "leaf": "leaf"},
+        "cluster_selection_epsilon": {"": 0.0, "0.4": 0.4, "400kpc/h": 0.4},
+        "max_cluster_size": {"": None, "90": 90},
+        "alpha": {"": 1.0, "1.5": 1.5},
+        "allow_single_cluster": {"": False, "yes": True},
+        "boxsize": {"": "auto", "none": None, str(BOX): BOX},
+    },
     "fof": {
         "linking_length": {"0.25": 0.25, "0.6": 0.6},
         "min_members": {"": 2, "20": 20},
@@ -60,10 +70,11 @@ def sets(tmp_path_factory):
     hits = hits.assign(u=("hit", rng.uniform(-30, 30, n), {"units": "cm"}), cut=("hit", rng.uniform(0.1, 2, n)))
     io.write_hits(hits, folder / "clue.parquet")
     box = datasets.cosmology_box(1500, rng=0).drop_vars("halo")
-    for name in ("dbscan", "fof"):
+    for name in ("dbscan", "hdbscan", "fof"):
         io.write_particles(box, folder / f"{name}.hdf5")
     io.write_cells(datasets.apriori_gaussians(5, 24, channels=3, shuffle=True, rng=0), folder / "hca.parquet")
     readers = {"clue": io.read_hits, "dbscan": io.open_particles, "fof": io.open_particles, "hca": io.read_cells}
+    readers["hdbscan"] = lambda path: io.open_particles(path).compute()
     return {name: (next(folder.glob(f"{name}.*")), read) for name, read in readers.items()}
 
 
@@ -82,10 +93,10 @@ def table_of(name, result, parameters, count):
     if name == "clue":
         return cluster_table(result, n_clusters=count)
     if name == "fof" or parameters.get("boxsize") is not None:
-        box, mass = parameters["boxsize"], parameters.get("weight", "mass")
+        box, mass = parameters["boxsize"], "mass" if name == "fof" else parameters.get("weight")
         velocities = {} if name == "fof" else {"velocities": None}
         return halo_table(result, boxsize=box, mass=mass, n_clusters=count, **velocities)
-    return cluster_table(result, weight=parameters["weight"], n_clusters=count)
+    return cluster_table(result, weight=parameters.get("weight"), n_clusters=count)
 
 
 @pytest.mark.parametrize("number", quick_first(range(4), 2))

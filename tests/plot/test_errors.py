@@ -13,7 +13,7 @@ import pytest
 import xarray as xr
 from scipy.cluster import hierarchy
 
-from daskclust import DBSCAN, FriendsOfFriends, datasets, plot
+from daskclust import DBSCAN, EMST, FriendsOfFriends, datasets, plot
 
 CLUE = datasets.calorimeter(1, 40, size=40.0, rng=0).drop_vars("truth")
 HITS = datasets.timepix(300, kind="lead", rng=1)
@@ -46,6 +46,9 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: plot.halo_circles(HALOS.assign_attrs(boxsize=9.0, boxsize_units="Mpc")), "boxsize'] has the unit 'Mpc'"),
     (lambda: plot.ellipses(CELLS, LABELS, "CD3", "CD7"), "there is no channel 'CD7'; there are CD3, CD4"),
     (lambda: plot.channel_medians(CELLS, LABELS, Z=hierarchy.linkage(np.eye(5))), "same cells, got 5 for 6 labels"),
+    (lambda: plot.condensed_tree(np.eye(4)), "a fitted HDBSCAN or its condensed_tree_, got ndarray"),
+    (lambda: plot.spanning_tree(np.eye(4, 3), np.eye(4)), "a fitted EMST or HDBSCAN, got ndarray"),
+    (lambda: plot.spanning_tree(np.eye(2), EMST().fit(np.eye(3))), "the tree has 3 points, the data 2"),
     (lambda: plot.dendrogram(fof()), "has no linkage_ to draw; give a fitted MahalanobisHCA"),
     # files
     (lambda: plot.save(hv.Curve([]), "a.jpg"), r"unknown extension '\.jpg' .* known: \.html, \.png, \.svg, \.pdf"),

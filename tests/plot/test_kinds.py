@@ -119,6 +119,15 @@ def pairs() -> Iterator[tuple[str, Any, Any]]:
     tree, lazy = da.from_array(Z, chunks=(500, 4)), da.from_array(X, chunks=(999, 3))
     for name, given, labels in (("", hca, hca), (" Dataset", cells(), None), (" dask", tree, of.chunk().data)):
         yield f"dendrogram{name}", plot.dendrogram(Z, labels=of), plot.dendrogram(given, labels=labels)
+    ds, hdbscan = made.densities()
+    tree_of_it, label = hdbscan.condensed_tree_, hdbscan.labels_
+    yield "condensed_tree", plot.condensed_tree(hdbscan), plot.condensed_tree(hdbscan, labels=label.tolist())
+    yield (
+        "condensed_tree labels",
+        plot.condensed_tree(tree_of_it),
+        plot.condensed_tree(tree_of_it, labels=0 * label - 1),
+    )
+    yield "spanning_tree", plot.spanning_tree(ds, hdbscan), plot.spanning_tree(matrix(ds, "x", "y"), hdbscan)
     yield "point_height_scatter", plot.point_height_scatter(Z, Z), plot.point_height_scatter(hca, tree)
     yield "ellipses", plot.ellipses(cells(), None, 0, 1), plot.ellipses(X.tolist(), hca, 0, 1)
     one, other = (plot.ellipses(each, None, "marker_1", "marker_2") for each in (cells().chunk(cell=999), cell_frame()))

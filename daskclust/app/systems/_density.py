@@ -114,10 +114,11 @@ class Hdbscan(_Points):
         super().__init__(ds)
         n = max(ds.sizes.values())
         least = min(max(5, n // 200), 500)
-        cut = self._length("cluster_selection_epsilon", "cut: no clusters born below; none at the lower end")
+        cut = self._length("cluster_selection_epsilon", "cut; none at the lower end")
+        most = max(3, min(n // 2, 10 * least))
         self.parameters = (
-            Parameter("min_cluster_size", "whole", least, 2, max(3, min(n // 2, 10 * least)), doc="points of a cluster"),
-            Parameter("min_samples", "whole", 5, 1, 50, doc="the core distance is that of this neighbour"),
+            Parameter("min_cluster_size", "whole", least, 2, most, doc="points of a cluster, at least"),
+            Parameter("min_samples", "whole", 5, 1, 50, doc="neighbours of dense points"),
             Parameter("cluster_selection_method", "choice", "eom", choices=("eom", "leaf"), doc="stable, or smallest"),
             replace(cut, default=cut.low),
         )

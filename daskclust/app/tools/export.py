@@ -173,5 +173,6 @@ def _plots(state: State, seen: Seen) -> list[list[str]]:
         least = state.values["min_size"]
         found.append([f'plot.dendrogram(result["linkage"].values, labels=result["label"].values, min_size={least})'])
     if isinstance(state.present.ground, Condensed):
-        found.append(["from daskclust import HDBSCAN", f"plot.condensed_tree({state.present.ground.fit!r}.fit(ds), logy=True)"])
+        fitted = f"{state.present.ground.fit!r}.fit(ds)"
+        found.append(["from daskclust import HDBSCAN", f"plot.condensed_tree({fitted}, logy=True)"])
     return found + chosen

@@ -289,9 +289,15 @@ def _hca(outcome: Outcome, ds: xr.Dataset, values: Values) -> Suggestion:
     return Suggestion(how, reason, curve._replace(at=(float(count), float(heights[place]))))
 
 
+def _hdbscan(outcome: Outcome, ds: xr.Dataset, values: Values) -> Suggestion:
+    """Tell that there is no scale to suggest."""
+    reason = "HDBSCAN* finds the distances itself: min_cluster_size is the least number of points of what you look for."
+    return Suggestion({}, reason, Curve(*_NOTHING, None, ("", "")))
+
+
 _NOTHING = (np.empty(0), np.empty(0))
 _LOG = (True, True)
 _OF_SYSTEM: dict[str, Callable[[Outcome, xr.Dataset, Values], Suggestion]] = {
-    "clue": _clue, "dbscan": _dbscan, "fof": _fof, "events": _events, "hca": _hca,
+    "clue": _clue, "dbscan": _dbscan, "fof": _fof, "hdbscan": _hdbscan, "events": _events, "hca": _hca,
 }  # fmt: skip
 """Systems for which there are suggestions."""
