@@ -48,9 +48,9 @@ def hdbscan(
     parameters: dict[str, Any] = {**given, "boxsize": box_of(boxsize), "coordinates": axes}
     reader = file.reader(paths, coordinates=axes)
     if run.dry_run:
-        from daskclust.hdbscan.plan import COST
+        from daskclust.hdbscan.plan import TreePlan
 
-        estimate(job, reader, lambda *_: COST, chunks)
+        estimate(job, reader, lambda *_: TreePlan(1, 1, 1.0, ()).cost, chunks)
         return
     with job.started():
         points = job.read(reader, chunks, "hdbscan")

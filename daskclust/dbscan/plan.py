@@ -19,7 +19,7 @@ from daskclust.core.merge.sets import Fragments, Slice, merge_fragments
 from daskclust.core.run.plan import Cost, Plan
 from daskclust.core.space.equal_rows import equal_rows
 from daskclust.core.space.extent import check_values, extent_of
-from daskclust.core.space.grid import WIDER
+from daskclust.core.space.grid import PAD, WIDER
 from daskclust.core.space.partition import Chunk
 from daskclust.dbscan.block_search import BlockSearch
 from daskclust.dbscan.equal_points import PlaceSearch
