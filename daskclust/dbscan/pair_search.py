@@ -18,6 +18,8 @@ _MOST_AXES = 10
 class PairSearch:
     """Points ``X`` (n, d) on a device; each point is a cell of its own, see `BlockSearch`."""
 
+    way_back: Any = None  # labels are written by point
+
     def __init__(self, device: Host | Cuda, X: Any, eps: float, period: tuple[float, ...], extent: Any) -> None:
         n, d = X.shape
         if d > _MOST_AXES:

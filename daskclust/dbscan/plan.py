@@ -195,8 +195,8 @@ class DbscanPlan(Plan):
         labels, is_core = device.empty(n, np.int64), device.empty(n, np.bool_)
         if device is HOST:
             found, way_back = search.memory.empty(n, np.int32), search.way_back
-            args = search.start, way_back.slot, search.stop, number, label, found
-            device.run(clusters.write_found, cells, *args, grain=2048)
+            given = search.start, way_back.slot, search.stop, number, label, found
+            device.run(clusters.write_found, cells, *given, grain=2048)
             device.run(bucket_sort.write_labels, len(way_back.begins), way_back, found, labels, is_core, grain=1)
         else:
             args = search.start, search.order, search.stop, number, label
