@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from cases.dbscan import Case, as_sklearn, assert_answer, blocks_of
 from cases.lanes import quick_first
-from daskclust.dbscan.kernels.bucket_sort import sort_points
+from daskclust.core.space.bucket_sort import sort_points
 
 from daskclust import DBSCAN, FriendsOfFriends
 from daskclust.core.device.arrays import Reused
