@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from cases.dbscan import Case, as_sklearn, assert_answer, blocks_of
 from cases.lanes import quick_first
-from daskclust.core.space.bucket_sort import sort_points
 
 from daskclust import DBSCAN, FriendsOfFriends
 from daskclust.core.device.arrays import Reused
+from daskclust.core.space.bucket_sort import sort_points
 from daskclust.core.space.grid import PAD
 
 RNG = np.random.default_rng(12)
