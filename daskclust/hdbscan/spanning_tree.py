@@ -89,13 +89,12 @@ def spanning_tree(
         return SpanningTree(np.empty((0, 2), np.int64), np.empty(0), np.zeros(n) if core is None else core)
     tree, places, memory = _sorted(np.ascontiguousarray(X), period, low, max(spans))
     points, sorted_core, scratch = _described(tree, places, min_samples, core, alpha, memory)
-    ends, weight = _merged(tree, points, scratch, most if alpha == 1 else most * alpha * alpha * (1 + 1e-15))
+    ends = _merged(tree, points, scratch, most if alpha == 1 else most * alpha * alpha * (1 + 1e-15))
     if core is None:
         core = _in_rows(sorted_core, tree.order, places) if min_samples > 1 else np.zeros(n)
-    length, order = weight, tree.order
-    if points.length is not points.weight:
-        length = np.empty(len(weight))
-        HOST.run(rounds.write_length, len(weight), ends, tree, length)
+    length, order = np.empty(len(ends)), tree.order
+    weight = length if points.length is points.weight else np.empty(len(ends))
+    HOST.run(rounds.weigh, len(ends), ends, points.core, tree, length, weight)
     del tree, points, sorted_core, scratch, memory
     if places is not None:
         ends, weight, length, order = _with_stars(ends, weight, length, order, places, core)
@@ -224,10 +223,10 @@ def _run_pieces(kernel: Any, scratch: nearest_kernels.Scratch, *args: Any) -> No
 
 
 # --------------------------------------------------------------------------------------------------------------- merges
-def _merged(tree: PointTree, points: rounds.Points, scratch: nearest_kernels.Scratch, most: float) -> tuple[Any, Any]:
-    """Return the ends and weights of the edges of the tree of points, those that weigh at most `most`, in any order."""
+def _merged(tree: PointTree, points: rounds.Points, scratch: nearest_kernels.Scratch, most: float) -> Any:
+    """Return the ends of the edges of the tree of points, those that weigh at most `most`, in any order."""
     n, leaves = len(points.core), len(tree.leaf_node)
-    edges = rounds.Edges(np.empty((n - 1, 2), np.int32), np.empty(n - 1), np.array([0, n]))
+    edges = rounds.Edges(np.empty((n - 1, 2), np.int32), np.array([0, n]))
     whole = rounds.Components(
         np.ones(n, np.int32), np.empty(n, np.bool_), np.empty(n, np.bool_), np.empty(n), *np.empty((2, n), np.int32)
     )
@@ -262,7 +261,7 @@ def _merged(tree: PointTree, points: rounds.Points, scratch: nearest_kernels.Scr
         found, left = edges.counts.tolist()
         finished = np.zeros(left, np.bool_)
         finished[components.best[done]] = True
-    return edges.ends[:found], edges.weight[:found]
+    return edges.ends[:found]
 
 
 # ---------------------------------------------------------------------------------------------------------------- order

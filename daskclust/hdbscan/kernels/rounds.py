@@ -75,7 +75,6 @@ class Edges(NamedTuple):
     """Edges that are found, in the order they are found."""
 
     ends: Any  # (n - 1, 2) int32, sorted points
-    weight: Any  # (n - 1,) float64
     counts: Any  # (2,) int64: how many edges there are, and how many components
 
 
@@ -353,7 +352,6 @@ def merge(_once, points, components, edges):
             if a != b:
                 parent[max(a, b)] = min(a, b)
                 edges.ends[number, 0], edges.ends[number, 1] = s, points.other[s]
-                edges.weight[number] = points.weight[s]
                 number += 1
     left = 0
     for c in range(len(parent)):
@@ -375,6 +373,8 @@ def renumber(s, component, new):
 
 
 @kernel
-def write_length(i, ends, tree, length):
-    """Write the squared length of an edge."""
-    length[i] = distance2(np.int64(ends[i, 0]), np.int64(ends[i, 1]), tree)
+def weigh(i, ends, core, tree, length, weight):
+    """Write the squared length of an edge and its weight."""
+    s, t = np.int64(ends[i, 0]), np.int64(ends[i, 1])
+    length[i] = distance2(s, t, tree)
+    weight[i] = max(length[i], core[s], core[t])
