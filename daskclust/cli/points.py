@@ -257,4 +257,5 @@ def _why_no_halo(particles: xr.Dataset, parameters: dict[str, Any]) -> str:
 
 
 def count_of(label: xr.DataArray) -> int:
+    """Return the number of clusters."""
     return int(label.max()) + 1 if label.size else 0

@@ -14,14 +14,16 @@ import xarray as xr
 from cases.explorer import DATA, glyphs, made, told, view
 
 import daskclust.app
-from daskclust import datasets
+from daskclust import HDBSCAN, datasets
 from daskclust.app import raster
+from daskclust.app.code import code
 from daskclust.app.layout import Explorer
 from daskclust.app.look import LIGHT, parts
 from daskclust.app.opening import open_file
-from daskclust.app.selection import Branches, ChosenBox, Lasso, Range, mask_of
+from daskclust.app.selection import Branches, ChosenBox, ChosenClusters, Lasso, Range, mask_of
 from daskclust.app.state import State
 from daskclust.app.systems import Hierarchy
+from daskclust.app.views.condensed import CondensedTree
 from daskclust.app.views.decision import DecisionPlot
 from daskclust.app.views.dendrogram import Dendrogram
 from daskclust.app.views.histogram import Histogram
