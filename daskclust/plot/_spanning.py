@@ -29,8 +29,8 @@ def spanning_tree(data: Any, tree: Any, x: str = "x", y: str = "y") -> hv.Segmen
     Returns
     -------
     holoviews.Segments or holoviews.Image
-        Edges with their ``length`` in the unit of the points; of more than 100 000 points the longest one in each pixel.
-        In a periodic box those across a face are not drawn.
+        Edges with their ``length`` in the unit of the points; of more than 100 000 points the longest edge in each
+        pixel. In a periodic box those across a face are not drawn.
 
     Raises
     ------

@@ -308,7 +308,10 @@ def test_figures_of_each_system(name: str) -> None:
     explorer = explorer_of(name)
     seen = zoomed(explorer)
     names = figures(explorer.state)
-    assert names == ["picture", *{"clue": ["decision plot"], "hca": ["dendrogram"]}.get(name, [])]
+    assert names == [
+        "picture",
+        *{"clue": ["decision plot"], "hca": ["dendrogram"], "hdbscan": ["condensed tree"]}.get(name, []),
+    ]
     for each in names:
         svg = figure(explorer.state, seen, each, "svg").decode()
         assert "<svg" in svg

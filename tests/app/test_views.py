@@ -14,14 +14,16 @@ import xarray as xr
 from cases.explorer import DATA, glyphs, made, told, view
 
 import daskclust.app
-from daskclust import datasets
+from daskclust import HDBSCAN, datasets
 from daskclust.app import raster
+from daskclust.app.code import code
 from daskclust.app.layout import Explorer
 from daskclust.app.look import LIGHT, parts
 from daskclust.app.opening import open_file
-from daskclust.app.selection import Branches, ChosenBox, Lasso, Range, mask_of
+from daskclust.app.selection import Branches, ChosenBox, ChosenClusters, Lasso, Range, mask_of
 from daskclust.app.state import State
 from daskclust.app.systems import Hierarchy
+from daskclust.app.views.condensed import CondensedTree
 from daskclust.app.views.decision import DecisionPlot
 from daskclust.app.views.dendrogram import Dendrogram
 from daskclust.app.views.histogram import Histogram
@@ -324,6 +326,55 @@ def test_a_box_and_a_lasso_choose_branches(cells: Explorer) -> None:
     assert "before" in again
     np.testing.assert_array_equal(again["inside"], before)
     np.testing.assert_array_equal(again["result"]["label"], state.present.label)
+
+
+# ------------------------------------------------------------------------------------------------------ condensed trees
+
+
+def test_chosen_clusters_have_their_colours_in_the_condensed_tree() -> None:
+    explorer = daskclust.app.explore(DATA["hdbscan"](), "hdbscan", min_cluster_size=12)
+    state, shown = explorer.state, view(explorer, CondensedTree)
+    data, count = glyphs(explorer, CondensedTree)[0], state.present.n_clusters
+    assert 3 < count < len(data["color"])
+    chosen = (data["color"] < len(COLORS)) & (data["alpha"] == 1.0)
+    assert np.count_nonzero(chosen) == count
+    widths = [np.ptp(xs) for xs, is_chosen in zip(data["xs"], chosen, strict=True) if is_chosen]
+    assert min(widths) >= 12
+    # a box chooses the clusters below it, and others are pale
+    place = int(np.flatnonzero(chosen)[0])
+    middle = float(np.mean(data["xs"][place]))
+    shown.choose(ChosenBox(("xs", "ys"), (middle, middle), (0.0, 1.0)))
+    assert isinstance(state.chosen.selection, ChosenClusters)
+    (label,) = state.chosen.selection.numbers
+    assert label % len(COLORS) == data["color"][place]
+    np.testing.assert_array_equal(state.mask, state.present.label == label)
+    alpha = glyphs(explorer, CondensedTree)[0]["alpha"]
+    assert alpha[place] == 1.0
+    assert np.count_nonzero(alpha == 1.0) == 1
+
+
+def test_the_cut_of_a_condensed_tree_is_dragged() -> None:
+    explorer = daskclust.app.explore(DATA["hdbscan"](), "hdbscan", min_cluster_size=8)
+    state, line = explorer.state, view(explorer, CondensedTree).thresholds
+    name, tree = "cluster_selection_epsilon", state.system._kept[1]
+    assert "cluster_selection_epsilon=0.0" in code(state)  # at its lower end there is no cut
+    before = state.present.n_clusters
+    line.lines[name].location = 0.0
+    assert state.values[name] == 1.0
+    assert state.present.n_clusters < before
+    wanted = HDBSCAN(8, cluster_selection_epsilon=1.0).fit(state.ds)
+    np.testing.assert_array_equal(state.present.label, wanted.labels_)
+    np.testing.assert_array_equal(made(state)["result"]["label"], wanted.labels_)
+    explorer.change(name, 0.1)
+    assert line.place(name) == pytest.approx(-1.0)
+    explorer.change("min_cluster_size", 20)
+    assert state.system._kept[1] is tree
+    np.testing.assert_array_equal(
+        state.present.label, HDBSCAN(20, min_samples=8, cluster_selection_epsilon=0.1).fit(state.ds).labels_
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------- forms
 
 
 @pytest.mark.parametrize("form", ["named", "plain", "apriori", "flat", "transposed"])
