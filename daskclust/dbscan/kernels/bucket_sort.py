@@ -22,7 +22,7 @@ from daskclust.dbscan.kernels.blocks import (
 )
 from daskclust.dbscan.kernels.distances import span_of, write_boxes
 
-_WORD = 64  # bits of the numbers that are sorted, and of the bitmap's words
+_WORD = 64  # bits of the bitmap's words
 _BITS_A_POINT, _FEW_BITS = 64, 1 << 22  # of the bitmap of blocks, at most
 
 
@@ -36,11 +36,12 @@ def sorted_blocks(
     """
     (n, d), bits, memory = X.shape, grid.bits * X.shape[1], Reused()
     numbers = np.empty(0, np.int64)
-    if (span - 1).bit_length() + n.bit_length() > _WORD:
+    found = sort_points(X, grid.period, keys, span, bits, memory)
+    if found is None:
         numbers, rank = np.unique(keys >> bits, return_inverse=True)
         keys, span = rank.reshape(-1) << bits | keys & ((1 << bits) - 1), len(numbers) << bits
-    found = sort_points(X, grid.period, keys, span, bits, memory)
-    assert found is not None  # cells and places of all points fit
+        found = sort_points(X, grid.period, keys, span, bits, memory)
+    assert found is not None  # ranks of blocks, cells and places fit 64 bits
     n_cells, n_blocks = found.heads.sum(axis=1).tolist()
     places, words = math.prod(grid.blocks), 0
     if rows and len(row_key) == 0 and places <= _BITS_A_POINT * n + _FEW_BITS:
