@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from daskclust.dbscan.kernels.blocks import CELL_BITS, PARTS, make_grid
 from daskclust.dbscan.kernels.distances import write_boxes
 from daskclust.dbscan.kernels.masks import CorePoints
 
-_FEW_BITS = 2  # 4 cells of a block along an axis: most blocks hold up to 64 points
+_MOST_OF_BLOCK = 24  # points in the mean: where there are more, many blocks hold more than 64
+_FEW_BITS = 2  # then a block has 4 cells along an axis
 _POINTS_A_PAIR = 16  # for each place on CUDA's list of pairs of cells
 
 
@@ -29,8 +31,9 @@ class BlockSearch:
 
     def __init__(self, device: Host | Cuda, X: Any, eps: float, period: tuple[float, ...], extent: Any) -> None:
         self._device, self._n = device, len(X)
-        bits = _FEW_BITS if device is HOST and X.shape[1] > 1 else CELL_BITS
-        grid = make_grid(extent[0], extent[1], eps, period, bits)
+        grid = make_grid(extent[0], extent[1], eps, period, CELL_BITS)
+        if device is HOST and X.shape[1] == 2 and self._n > _MOST_OF_BLOCK * math.prod(grid.blocks):
+            grid = make_grid(extent[0], extent[1], eps, period, _FEW_BITS)
         self.blocks, self.memory, self.way_back = sort_into_blocks(device, X, grid, eps)
         self.limits = squared_limits(eps, X.dtype.type)
         self.order, self.start, self.positions = self.blocks.order, self.blocks.start, self.blocks.positions
