@@ -15,6 +15,7 @@ import numpy as np
 
 from daskclust import CLUE, DBSCAN, EventBuilder, EventStream, FriendsOfFriends, MahalanobisHCA, datasets, io, systems
 from daskclust.accessor import ClustAccessor
+from daskclust.hdbscan.spanning_tree import spanning_tree
 from daskclust.properties import cluster_table, halo_table
 
 _POINTS = 400
@@ -50,6 +51,8 @@ def _use_points(dimensions, dtype):
     for X in (scattered, np.repeat(scattered[:100], 80, axis=0), 1e4 * scattered):
         _use_clue(X, np.asarray, "auto")
         _use_density(X, np.asarray, "auto")
+        for min_samples in (1, 5, 30):
+            spanning_tree(X, min_samples)
         for partition in ("auto", "space"):
             _use_clue(X, _in_chunks, partition)
             _use_density(X, _in_chunks, partition)
