@@ -115,6 +115,14 @@ class HDBSCAN(Estimator):
     array([ 0,  0,  0,  1,  1,  1, -1])
     >>> hdbscan.rethreshold(min_cluster_size=4, allow_single_cluster=True).n_clusters_
     1
+
+    Where edges are equal, other programs have other answers: of these points hdbscan 0.8.44 makes 4 clusters,
+    fast_hdbscan 0.3.4 makes 8, and scikit-learn 1.9.1 makes 7.
+
+    >>> import numpy as np
+    >>> X = np.random.default_rng(15).normal(size=(100, 2))
+    >>> HDBSCAN(3, min_samples=4).fit(X).n_clusters_, HDBSCAN(3, min_samples=4).fit(X[::-1]).n_clusters_
+    (3, 3)
     """
 
     def __init__(
