@@ -95,7 +95,7 @@ def condensed_tree(tree: Any, p: int = 100, *, labels: Any = None, logy: bool = 
     labels = np.full(len(read.cluster), NOISE) if labels is None else np.asarray(labels)
     drawn = shapes(read, p, log=logy)
     owner, is_chosen = drawn.owners(nodes_of_labels(read, labels))
-    kdims = [hv.Dimension("points"), hv.Dimension("lambda", label="\N{GREEK SMALL LETTER LAMDA} = 1 / distance")]
+    kdims = [hv.Dimension("points"), hv.Dimension("lambda", label="λ = 1 / distance")]
     count = int(labels.max(initial=NOISE)) + 1
     named = count <= _MOST_NAMED
     elements = []

@@ -32,11 +32,8 @@ def test_results_are_those_of_the_estimator(box: xr.Dataset) -> None:
 def test_attributes(box: xr.Dataset) -> None:
     found = box.clust.hdbscan(8, min_samples=3, cluster_selection_epsilon=0.2, event=None)
     told = found.attrs["hdbscan"]
-    for words in (
-        "min_cluster_size=8",
-        "cluster_selection_epsilon=0.2 Mpc/h",
-        f"boxsize={box.attrs['boxsize']:g} Mpc/h",
-    ):
+    side = f"boxsize={box.attrs['boxsize']:g} Mpc/h"
+    for words in ("min_cluster_size=8", "cluster_selection_epsilon=0.2 Mpc/h", side):
         assert words in told
     assert found["label"].attrs["min_cluster_size"] == 8
     assert found["label"].dims == found["probability"].dims == ("particle",)
@@ -50,8 +47,8 @@ def test_other_selections_are_assigned(box: xr.Dataset) -> None:
 
 
 def test_the_minimum_spanning_tree_is_beside_the_points(box: xr.Dataset) -> None:
-    found = box.clust.emst()
-    tree = EMST().fit(box.drop_vars("event"))
+    box = box.drop_vars("event")
+    found, tree = box.clust.emst(), EMST().fit(box)
     np.testing.assert_array_equal(found["edge"], tree.edges_)
     np.testing.assert_array_equal(found["length"], tree.lengths_)
     assert found["length"].attrs["units"] == "Mpc/h"
