@@ -263,7 +263,7 @@ class HDBSCAN(Estimator):
         return self._of_points(whole(labels, partial(without_small, min_size=1), (n,), np.int64))
 
     @property
-    def condensed_tree_(self) -> npt.NDArray[np.void]:
+    def condensed_tree_(self) -> Any:
         """Rows of the condensed tree."""
         self._check_is_fitted("labels_")
         if isinstance(self._tree, LazyTree):

@@ -34,8 +34,9 @@ from daskclust.core.run.plan import Cost, Plan
 from daskclust.core.space.grid import NARROWER, along_axes, wrap_positions
 from daskclust.core.space.partition import Chunk, Division, Partition
 from daskclust.hdbscan import block_trees, far_neighbours
-from daskclust.hdbscan.block_trees import BlockTree, Boxes, Edges, Forest, Outsiders, Slice
+from daskclust.hdbscan.block_trees import BlockTree, Boxes, Forest, Outsiders, Slice
 from daskclust.hdbscan.far_neighbours import Answers, Near, Points, is_own
+from daskclust.hdbscan.kernels.first_edges import Edges
 from daskclust.hdbscan.spanning_tree import SpanningTree
 
 _SAMPLED = 10_000  # points that tell how wide the halo is

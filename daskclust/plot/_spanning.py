@@ -52,7 +52,9 @@ def spanning_tree(data: Any, tree: Any, x: str = "x", y: str = "y") -> hv.Segmen
     columns = [values[shown[:, side]] for side in range(2) for values in points]
     length = hv.Dimension("length", unit=kdims[0].unit)
     element = hv.Segments((*columns, lengths[is_inside]), [*kdims, *ends], [length], label="edge")
-    bokeh, matplotlib, options = {"tools": ["hover"]}, {}, amounts(lengths, log=True)
+    bokeh: dict[str, Any] = {"tools": ["hover"]}
+    matplotlib: dict[str, Any] = {}
+    options = amounts(lengths, log=True)
     if n > MOST_GLYPHS:
         import datashader
         from holoviews.operation.datashader import rasterize
