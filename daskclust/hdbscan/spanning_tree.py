@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ class SpanningTree(NamedTuple):
 
 
 def spanning_tree(
-    X: npt.NDArray[np.floating], min_samples: int = 1, period: tuple[float, ...] = (), alpha: float = 1.0
+    X: npt.NDArray[Any], min_samples: int = 1, period: tuple[float, ...] = (), alpha: float = 1.0
 ) -> SpanningTree:
     """Return the minimum spanning tree of points, squared distances divided by the square of `alpha`."""
     X = X.astype(np.float64)
