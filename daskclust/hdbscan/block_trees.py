@@ -183,7 +183,8 @@ def outsiders_of(
     rank = np.where(every.component < 0, len(between) - 1, every.component)  # large ones do not ask small ones
     for k in np.flatnonzero(every.block != block):
         asks = np.flatnonzero(~is_one & (mine.component > rank[k]))
-        gap = gaps2(points.x[asks], *every.ends[k], periods) / (alpha * alpha)
+        low, high = every.ends[k]
+        gap = gaps2(points.x[asks], low, high, periods) / (alpha * alpha)
         least = np.maximum(np.maximum(gap, points.core[asks]), every.core[k])
         bound = np.maximum(mine.bound[asks], between[mine.home[asks], every.home[k]])
         is_one[asks] = least <= np.maximum(bound, every.bound[k])

@@ -8,7 +8,6 @@ from typing import Any, Literal
 import numpy as np
 
 from daskclust.core.data.nested import without_lists
-from daskclust.core.device.arrays import is_dask
 from daskclust.core.hierarchy import single_linkage
 from daskclust.core.space.partition import Partition
 from daskclust.estimator import BaseEstimator
@@ -118,6 +117,6 @@ class EMST(BaseEstimator):
     def linkage_(self) -> Any:
         """Single linkage of the points."""
         self._check_is_fitted("edges_")
-        if is_dask(self.edges_):
+        if self._tree is not None:
             return lazy_linkage(self._tree)
         return single_linkage(self.edges_, self.lengths_)

@@ -255,7 +255,7 @@ class HDBSCAN(Estimator):
         return self._of_points(whole(labels, partial(without_small, min_size=1), (n,), np.int64))
 
     @property
-    def condensed_tree_(self) -> npt.NDArray[np.void]:
+    def condensed_tree_(self) -> Any:
         """Rows of the condensed tree."""
         self._check_is_fitted("labels_")
         if isinstance(self._tree, LazyTree):
@@ -264,7 +264,7 @@ class HDBSCAN(Estimator):
         return as_table(self._condensed)
 
     @property
-    def minimum_spanning_tree_(self) -> npt.NDArray[np.float64]:
+    def minimum_spanning_tree_(self) -> Any:
         """Edges of the tree and their lengths."""
         self._check_is_fitted("labels_")
         return np.concatenate([self._tree.edges, np.sqrt(self._tree.weight)[:, None]], axis=1)

@@ -34,8 +34,9 @@ from daskclust.core.run.plan import Cost, Plan
 from daskclust.core.space.grid import NARROWER, along_axes, wrap_positions
 from daskclust.core.space.partition import Chunk, Division, Partition
 from daskclust.hdbscan import block_trees, far_neighbours
-from daskclust.hdbscan.block_trees import BlockTree, Boxes, Edges, Forest, Outsiders, Slice
+from daskclust.hdbscan.block_trees import BlockTree, Boxes, Forest, Outsiders, Slice
 from daskclust.hdbscan.far_neighbours import Answers, Near, Points, is_own
+from daskclust.hdbscan.kernels.first_edges import Edges
 from daskclust.hdbscan.spanning_tree import SpanningTree
 
 _SAMPLED = 10_000  # points that tell how wide the halo is
@@ -51,7 +52,7 @@ class LazyTree(NamedTuple):
     one: Any  # (1, 1) the tree, without core distances, on one worker
 
     def results(self, function: Callable[[SpanningTree], dict[str, Any]], kinds: Mapping[str, Any]) -> dict[str, Any]:
-        """Return results of a function of the tree on one worker: dask arrays of one chunk, of these shapes and dtypes."""
+        """Return what a function makes of the tree on one worker: arrays of one chunk, of these shapes and dtypes."""
         steps = ChunkSteps("hdbscan-", self.one.name, function)
         return attributes(steps.each("results", partial(_as_attributes, function), self.one), kinds)
 
