@@ -272,7 +272,7 @@ class HDBSCAN(Estimator):
         return as_table(self._condensed)
 
     @property
-    def minimum_spanning_tree_(self) -> npt.NDArray[np.float64]:
+    def minimum_spanning_tree_(self) -> Any:
         """Edges of the tree and their lengths."""
         self._check_is_fitted("labels_")
         return np.concatenate([self._tree.edges, np.sqrt(self._tree.weight)[:, None]], axis=1)

@@ -52,7 +52,7 @@ class LazyTree(NamedTuple):
     one: Any  # (1, 1) the tree, without core distances, on one worker
 
     def results(self, function: Callable[[SpanningTree], dict[str, Any]], kinds: Mapping[str, Any]) -> dict[str, Any]:
-        """Return results of a function of the tree on one worker: arrays of one chunk, of these shapes and dtypes."""
+        """Return what a function makes of the tree on one worker: arrays of one chunk, of these shapes and dtypes."""
         steps = ChunkSteps("hdbscan-", self.one.name, function)
         return attributes(steps.each("results", partial(_as_attributes, function), self.one), kinds)
 
