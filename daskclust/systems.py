@@ -145,10 +145,7 @@ SYSTEMS: dict[str, System] = {
             "hdbscan",
             "HDBSCAN*",
             "daskclust.hdbscan.estimator:HDBSCAN",
-            (
-                *(Run({"min_cluster_size": 5, "boxsize": boxsize}, d) for d, boxsize in _SPACES),
-                Run({"min_cluster_size": 5, "min_samples": 1}, columns=("event",)),
-            ),
+            tuple(Run({"min_cluster_size": 5, "boxsize": boxsize}, d) for d, boxsize in _SPACES),
             "daskclust.app.systems._density:Hdbscan",
             ("space",),
         ),

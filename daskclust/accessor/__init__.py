@@ -221,6 +221,7 @@ class ClustAccessor:
         *args: Any,
         coordinates: Sequence[str] | None = None,
         event: Name = ...,
+        partition: str | Partition = "auto",
         **parameters: Any,
     ) -> xr.Dataset:
         """Cluster the points with HDBSCAN*: one call to `daskclust.HDBSCAN`.
@@ -230,7 +231,7 @@ class ClustAccessor:
         event : str or None, optional
             Variable with the event of each point: a tree for each. Default: ``event`` where the Dataset has it and it
             is no coordinate; None: not used.
-        coordinates
+        coordinates, partition
             See the class.
 
         Returns
@@ -247,18 +248,24 @@ class ClustAccessor:
         """
         estimator = SYSTEMS["hdbscan"].estimator(*args, **parameters)
         points, used = in_roles(points_of(self._ds, coordinates), {"event": (event, EVENT)})
-        fitted = fit(estimator, points, event=points.columns.get("event"))
+        fitted = fit(estimator, points, event=points.columns.get("event"), partition=partition)
         return self._with(fitted, points, {name: repr(value) for name, value in used.items()})
 
-    def emst(self, *, coordinates: Sequence[str] | None = None, boxsize: Any = "auto") -> xr.Dataset:
+    def emst(
+        self,
+        *,
+        boxsize: Any = "auto",
+        coordinates: Sequence[str] | None = None,
+        partition: str | Partition = "auto",
+    ) -> xr.Dataset:
         """Find the minimum spanning tree of the points: one call to `daskclust.EMST`.
 
         Parameters
         ----------
-        coordinates
-            See the class.
         boxsize
             As of `daskclust.EMST`.
+        coordinates, partition
+            See the class.
 
         Returns
         -------
@@ -275,7 +282,7 @@ class ClustAccessor:
         from daskclust.hdbscan.emst import EMST
 
         points = points_of(self._ds, coordinates)
-        tree = EMST(boxsize).fit(points)
+        tree = EMST(boxsize).fit(points, partition=partition)
         unit = points.units.get(points.axes[0])
         about = {"long_name": "length of the edge"} | ({} if unit is None else {"units": unit})
         edge = {"long_name": "indices of the two points of an edge of the minimum spanning tree", "units": "1"}
