@@ -223,7 +223,7 @@ def test_hdbscan(parameters):
     lazy = HDBSCAN(8, **parameters).fit(da.from_array(X, chunks=(rows, 2)))
     for name, values in dask.compute({name: getattr(lazy, name) for name in RESULTS + TREES})[0].items():
         np.testing.assert_array_equal(values, getattr(wanted, name), err_msg=name)
-        assert values.dtype == np.asarray(getattr(wanted, name)).dtype
+        assert getattr(lazy, name).dtype == np.asarray(getattr(wanted, name)).dtype
     for name in RESULTS[:-1]:
         assert getattr(lazy, name).chunks == (rows,)
     np.testing.assert_array_equal(lazy.dbscan_clustering(1.0).compute(), wanted.dbscan_clustering(1.0))
