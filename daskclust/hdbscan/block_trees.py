@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from daskclust.core.device.arrays import HOST
 from daskclust.core.merge.own_ids import OwnIds
-from daskclust.hdbscan.far_neighbours import SURELY, Points, gaps2, joined, search
+from daskclust.hdbscan.far_neighbours import SURELY, IdPoints, gaps2, joined, search
 from daskclust.hdbscan.kernels.first_edges import Edges
 from daskclust.hdbscan.kernels.kruskal import find_homes, mark_forest
 from daskclust.hdbscan.spanning_tree import SpanningTree, spanning_tree
@@ -26,30 +26,30 @@ _SOME = 256  # points of a block that tell how far others are, about
 
 
 # -------------------------------------------------------------------------------------------------------------- a block
-class BlockTree(NamedTuple):
+class TreeOfBlock(NamedTuple):
     """What a block sends up."""
 
     edges: Edges  # shorter ones where it owns the point of the smaller id
     ids: OwnIds  # of its own points
-    some: Points  # of these: edges between them join all blocks
+    some: IdPoints  # of these: edges between them join all blocks
 
 
-def tree_of(X: Any, points: Points, own: Any, limit: float, periods: Periods, alpha: float) -> BlockTree:
+def tree_of(X: Any, points: IdPoints, own: Any, limit: float, periods: Periods, alpha: float) -> TreeOfBlock:
     """Return the tree of a chunk's points; edges of a squared weight below `limit` are of one block alone."""
     tree = spanning_tree(X, 1, periods, alpha, core=points.core)
     sent = own[tree.edges[:, 0]] | (tree.weight >= limit)
     mine = points.at(own)
     some = mine.at(slice(None, None, 1 + len(mine.ids) // _SOME))
-    return BlockTree(edges_of(points, tree.edges[sent], tree.weight[sent], periods), OwnIds.of(mine.ids), some)
+    return TreeOfBlock(edges_of(points, tree.edges[sent], tree.weight[sent], periods), OwnIds.of(mine.ids), some)
 
 
-def whole_tree_of(points: Points, periods: Periods, alpha: float) -> Edges:
+def whole_tree_of(points: IdPoints, periods: Periods, alpha: float) -> Edges:
     """Return the tree of points, ascending by id."""
     tree = spanning_tree(points.x, 1, periods, alpha, core=points.core)
     return edges_of(points, tree.edges, tree.weight, periods)
 
 
-def edges_of(points: Points, ends: Any, weight: Any, period: Periods) -> Edges:
+def edges_of(points: IdPoints, ends: Any, weight: Any, period: Periods) -> Edges:
     """Return edges between points as such between ids, with their lengths."""
     length = np.zeros(len(ends))
     for axis, cycle in enumerate(period or (0.0,) * points.x.shape[1]):
@@ -60,7 +60,7 @@ def edges_of(points: Points, ends: Any, weight: Any, period: Periods) -> Edges:
 
 
 # ----------------------------------------------------------------------------------------------------------- all blocks
-class Slice(NamedTuple):
+class ComponentSlice(NamedTuple):
     """What a chunk must know of its own points that are not of the largest component."""
 
     rows: NDArray[np.int32]  # among its own
@@ -73,11 +73,11 @@ class Forest(NamedTuple):
     """The minimum spanning forest of the edges of all blocks, and their points' components below the limit."""
 
     edges: Edges
-    slices: list[Slice]
+    slices: list[ComponentSlice]
     between: NDArray[np.float64]  # squared weight of the heaviest edge on the way between each two large components
 
 
-def forest_of(found: list[BlockTree], limit: float, periods: Periods, alpha: float) -> Forest:
+def forest_of(found: list[TreeOfBlock], limit: float, periods: Periods, alpha: float) -> Forest:
     """Return the forest of what all blocks send; below `limit`, a squared weight, it has all edges of the tree."""
     n = sum(each.ids.size for each in found)
     between_some = whole_tree_of(joined([each.some for each in found]), periods, alpha)
@@ -87,7 +87,7 @@ def forest_of(found: list[BlockTree], limit: float, periods: Periods, alpha: flo
     for each in found:
         mine = component[each.ids.on(HOST)]
         rows = np.flatnonzero(mine)
-        slices.append(Slice(rows.astype(np.int32), mine[rows], home[mine[rows]], bound[mine[rows]]))
+        slices.append(ComponentSlice(rows.astype(np.int32), mine[rows], home[mine[rows]], bound[mine[rows]]))
     return Forest(edges, slices, between)
 
 
@@ -134,7 +134,7 @@ def _components(edges: Edges, roots: NDArray[np.int32], limit: float) -> tuple[N
 
 
 # ----------------------------------------------------------------------------------------------- what is between blocks
-class Boxes(NamedTuple):
+class ComponentBoxes(NamedTuple):
     """Where blocks have points of large components, and of the small ones around each."""
 
     block: NDArray[np.int64]
@@ -145,7 +145,7 @@ class Boxes(NamedTuple):
     core: NDArray[np.float64]  # the least squared core distance
 
 
-def boxes_of(own: Points, mine: Slice, block: int) -> Boxes:
+def boxes_of(own: IdPoints, mine: ComponentSlice, block: int) -> ComponentBoxes:
     """Return the boxes of a block's own points; small components with bounds of about one size share one."""
     n = len(own.ids)
     component, home, bound = np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(n)
@@ -155,31 +155,39 @@ def boxes_of(own: Points, mine: Slice, block: int) -> Boxes:
     order = np.lexsort(keys.T)
     begins = np.flatnonzero(np.diff(keys[order], axis=0, prepend=-1).any(axis=1))
     if not n:
-        return Boxes(begins, home, home, bound, np.empty((0, 2, own.x.shape[1])), bound)
+        return ComponentBoxes(begins, home, home, bound, np.empty((0, 2, own.x.shape[1])), bound)
     x, first = own.x[order], order[begins]
     ends = np.stack([np.minimum.reduceat(x, begins), np.maximum.reduceat(x, begins)], axis=1)
     core, most = np.minimum.reduceat(own.core[order], begins), np.maximum.reduceat(bound[order], begins)
-    return Boxes(np.full(len(begins), block), np.where(is_small, -1, component)[first], home[first], most, ends, core)
+    return ComponentBoxes(
+        np.full(len(begins), block), np.where(is_small, -1, component)[first], home[first], most, ends, core
+    )
 
 
 class Outsiders(NamedTuple):
-    """Points that may be ends of edges to points of other blocks and other components, large or both small."""
+    """IdPoints that may be ends of edges to points of other blocks and other components, large or both small."""
 
-    points: Points
+    points: IdPoints
     component: NDArray[np.int32]
     home: NDArray[np.int32]
-    bound: NDArray[np.float64]  # as of `Slice`
+    bound: NDArray[np.float64]  # as of `ComponentSlice`
 
 
 def outsiders_of(
-    own: Points, mine: Slice, block: int, boxes: list[Boxes], between: Any, periods: Periods, alpha: float
+    own: IdPoints,
+    mine: ComponentSlice,
+    block: int,
+    boxes: list[ComponentBoxes],
+    between: Any,
+    periods: Periods,
+    alpha: float,
 ) -> Outsiders:
     """Return those of a block, from which another component in another block is within the bound of both.
 
     Of two components, one large, the points of the smaller one ask.
     """
     points, is_one = own.at(mine.rows), np.zeros(len(mine.rows), np.bool_)
-    every = Boxes(*map(np.concatenate, zip(*boxes, strict=True)))
+    every = ComponentBoxes(*map(np.concatenate, zip(*boxes, strict=True)))
     rank = np.where(every.component < 0, len(between) - 1, every.component)  # large ones do not ask small ones
     for k in np.flatnonzero(every.block != block):
         asks = np.flatnonzero(~is_one & (mine.component > rank[k]))
@@ -196,11 +204,11 @@ def joined_outsiders(parts: list[Outsiders], *_turn: Any) -> Outsiders:
     ids, x, core = map(np.concatenate, zip(*(part.points for part in parts), strict=True))
     component, home, bound = (np.concatenate([part[k] for part in parts]) for k in range(1, 4))
     order = np.lexsort([ids, component])
-    return Outsiders(Points(ids, x, core).at(order), component[order], home[order], bound[order])
+    return Outsiders(IdPoints(ids, x, core).at(order), component[order], home[order], bound[order])
 
 
 def links_of(
-    own: Points, mine: Slice, outsiders: Outsiders, between: Any, out: Any, periods: Periods, alpha: float
+    own: IdPoints, mine: ComponentSlice, outsiders: Outsiders, between: Any, out: Any, periods: Periods, alpha: float
 ) -> list[Edges]:
     """Return the first edges from each component's outsiders in other blocks to own points of each larger, large one.
 

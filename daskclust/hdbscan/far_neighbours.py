@@ -15,36 +15,36 @@ from daskclust.core.device.arrays import HOST, to_host
 from daskclust.core.space.extent import extent_of
 from daskclust.core.space.grid import wrap_positions
 from daskclust.core.space.partition import Chunk
-from daskclust.hdbscan.kernels.first_edges import BoxTree, Edges, find_first
+from daskclust.hdbscan.kernels.first_edges import Edges, SearchTree, find_first
 from daskclust.hdbscan.spanning_tree import spanning_tree
 
 SURELY = 1 - 2.0**-40  # of a length: what is shorter is so however it was rounded
 _LEAF = 16  # points of a leaf, at least
 
 
-class Points(NamedTuple):
-    """Points on the host, ascending by id."""
+class IdPoints(NamedTuple):
+    """IdPoints on the host, ascending by id."""
 
     ids: NDArray[np.int64]
     x: NDArray[np.float64]  # (n, d), periodic coordinates within [0, period)
     core: NDArray[np.float64]  # squared core distances, or bounds of these
 
     @classmethod
-    def of(cls, chunk: Chunk, period: tuple[float, ...]) -> Points:
+    def of(cls, chunk: Chunk, period: tuple[float, ...]) -> IdPoints:
         """Return those of a chunk, which are finite."""
         extent_of(chunk)
         x = wrap_positions(to_host(chunk.columns["X"]), period).astype(np.float64)
         core = to_host(chunk.columns["core"]) if "core" in chunk.columns else np.zeros(len(x))
         return cls(chunk.ids_on_host(), x, core)
 
-    def at(self, rows: Any) -> Points:
+    def at(self, rows: Any) -> IdPoints:
         """Return some of them."""
-        return Points(*(values[rows] for values in self))
+        return IdPoints(*(values[rows] for values in self))
 
 
-def joined(parts: list[Points]) -> Points:
+def joined(parts: list[IdPoints]) -> IdPoints:
     """Return the points of several chunks."""
-    every = Points(*map(np.concatenate, zip(*parts, strict=True)))
+    every = IdPoints(*map(np.concatenate, zip(*parts, strict=True)))
     return every.at(np.argsort(every.ids))
 
 
@@ -58,13 +58,13 @@ class Near(NamedTuple):
 
     ids: NDArray[np.int64]
     core: NDArray[np.float64]
-    open: Points  # those of which it knows bounds
+    open: IdPoints  # those of which it knows bounds
     like: Any  # an empty array of the class of the points
 
 
 def near_core(chunk: Chunk, k: int, reach: float, period: tuple[float, ...]) -> Near:
     """Return what a chunk knows that has all points within `reach` of its block along each axis."""
-    own, points = is_own(chunk), Points.of(chunk, period)
+    own, points = is_own(chunk), IdPoints.of(chunk, period)
     if len(points.x) >= k:
         core = spanning_tree(to_host(chunk.columns["X"]), k, period, most=0.0).core
     else:
@@ -74,7 +74,7 @@ def near_core(chunk: Chunk, k: int, reach: float, period: tuple[float, ...]) -> 
     return Near(mine.ids, mine.core, mine.at(is_open), chunk.columns["X"][:0])
 
 
-def from_faces(own: Points, chunk: Chunk) -> NDArray[np.float64]:
+def from_faces(own: IdPoints, chunk: Chunk) -> NDArray[np.float64]:
     """Return how far a chunk's own points are from the faces of its block."""
     out = np.full(len(own.x), np.inf)
     for axis, (low, high) in enumerate(chunk.region):
@@ -89,9 +89,9 @@ class Answers(NamedTuple):
     least: NDArray[np.float64]  # (m, k)
 
 
-def answers(chunk: Chunk, asking: Points, k: int, period: tuple[float, ...]) -> Answers:
+def answers(chunk: Chunk, asking: IdPoints, k: int, period: tuple[float, ...]) -> Answers:
     """Return the distances from points to a chunk's own ones that may be below their bounds."""
-    mine = Points.of(chunk, period).at(is_own(chunk))
+    mine = IdPoints.of(chunk, period).at(is_own(chunk))
     rows = _within(asking, asking.core, mine, period)
     # points that ask are less than their bound from a face, or outside
     most = 2 * np.sqrt(asking.core[rows].max(initial=0.0))
@@ -104,7 +104,7 @@ def answers(chunk: Chunk, asking: Points, k: int, period: tuple[float, ...]) -> 
     return Answers(rows, first.weight)
 
 
-def asked_core(asking: Points, parts: list[Answers], k: int) -> Points:
+def asked_core(asking: IdPoints, parts: list[Answers], k: int) -> IdPoints:
     """Return points with their core distances, given the answers of all chunks."""
     m = len(asking.ids)
     row = np.concatenate([np.arange(m).repeat(k), *(part.rows.repeat(k) for part in parts)])
@@ -113,7 +113,7 @@ def asked_core(asking: Points, parts: list[Answers], k: int) -> Points:
     return asking._replace(core=least[order][np.searchsorted(row[order], np.arange(m)) + k - 1])
 
 
-def known_core(near: Near, asked: Points) -> NDArray[np.float64]:
+def known_core(near: Near, asked: IdPoints) -> NDArray[np.float64]:
     """Return the core distances of a chunk's own points."""
     core = near.core.copy()
     core[np.searchsorted(near.ids, near.open.ids)] = asked.core[np.searchsorted(asked.ids, near.open.ids)]
@@ -122,7 +122,7 @@ def known_core(near: Near, asked: Points) -> NDArray[np.float64]:
 
 # ---------------------------------------------------------------------------------------------------------- the search
 def search(
-    asking: Points, begins: Any, among: Points, first: Edges, period: tuple[float, ...], alpha: float = 1.0
+    asking: IdPoints, begins: Any, among: IdPoints, first: Edges, period: tuple[float, ...], alpha: float = 1.0
 ) -> None:
     """Find the first edges from each group of points, which begin at `begins`, to some points: see `find_first`."""
     if not len(asking.ids) or not len(among.ids):
@@ -132,7 +132,7 @@ def search(
     _, order, nodes, boxes = KDTree(among.x, leaf_size=_LEAF).get_arrays()
     among, cycle = among.at(order), np.array(period or (0.0,) * among.x.shape[1])
     begin, end = nodes["idx_start"].copy(), nodes["idx_end"].copy()
-    tree = BoxTree(among.x, among.core, among.ids, cycle, begin, end, np.ascontiguousarray(boxes))
+    tree = SearchTree(among.x, among.core, among.ids, cycle, begin, end, np.ascontiguousarray(boxes))
     HOST.run(find_first, len(begins) - 1, begins, asking.x, asking.core, asking.ids, tree, alpha * alpha, first)
 
 
@@ -149,7 +149,7 @@ def gaps2(x: Any, low: Any, high: Any, period: tuple[float, ...]) -> NDArray[np.
     return total
 
 
-def _within(asking: Points, bound: Any, mine: Points, period: tuple[float, ...]) -> NDArray[np.int64]:
+def _within(asking: IdPoints, bound: Any, mine: IdPoints, period: tuple[float, ...]) -> NDArray[np.int64]:
     """Return which points may have some of a chunk's own within a squared bound."""
     if not len(mine.ids):
         return np.empty(0, np.int64)

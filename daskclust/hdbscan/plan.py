@@ -34,8 +34,8 @@ from daskclust.core.run.plan import Cost, Plan
 from daskclust.core.space.grid import NARROWER, along_axes, wrap_positions
 from daskclust.core.space.partition import Chunk, Division, Partition
 from daskclust.hdbscan import block_trees, far_neighbours
-from daskclust.hdbscan.block_trees import BlockTree, Boxes, Forest, Outsiders, Slice
-from daskclust.hdbscan.far_neighbours import Answers, Near, Points, is_own
+from daskclust.hdbscan.block_trees import ComponentBoxes, ComponentSlice, Forest, Outsiders, TreeOfBlock
+from daskclust.hdbscan.far_neighbours import Answers, IdPoints, Near, is_own
 from daskclust.hdbscan.kernels.first_edges import Edges
 from daskclust.hdbscan.spanning_tree import SpanningTree
 
@@ -69,7 +69,7 @@ def spanning_tree_of(
     Parameters
     ----------
     X : dask array of float32 or float64, shape (n, d)
-        Points.
+        IdPoints.
     min_samples, period, alpha
         As of `spanning_tree`; of fewer points than `min_samples` weights and core distances are infinite.
     partition : {"auto", "space"} or Partition, default "auto"
@@ -89,7 +89,7 @@ def spanning_tree_of(
     few, columns = n < min_samples, {"X": X}
     plan = TreePlan(n, 1 if few else min_samples, alpha, period or (0.0,) * X.shape[1], few)
     division = divide(plan, columns, partition)
-    blocks = Blocks(plan, reach_of(division))
+    blocks = TreeSteps(plan, reach_of(division))
     if plan.min_samples > 1:
         columns["core"] = core = _core_distances(blocks, Lazy(columns, division, plan))
     else:
@@ -137,7 +137,7 @@ def reach_of(division: Division) -> float:
 
 # ---------------------------------------------------------------------------------------------------------- on a worker
 @dataclass(frozen=True)
-class Blocks:
+class TreeSteps:
     """What workers do."""
 
     plan: TreePlan
@@ -147,42 +147,44 @@ class Blocks:
         """Return what a chunk knows of its core distances."""
         return far_neighbours.near_core(chunk, self.plan.min_samples, self.reach, self.plan.period)
 
-    def asking(self, parts: list[Points], *_turn: Any) -> Points:
+    def asking(self, parts: list[IdPoints], *_turn: Any) -> IdPoints:
         """Return the points that ask all chunks for neighbours."""
         return far_neighbours.joined(parts)
 
-    def answers(self, chunk: Chunk, asking: Points) -> Answers:
+    def answers(self, chunk: Chunk, asking: IdPoints) -> Answers:
         """Return a chunk's answers."""
         return far_neighbours.answers(chunk, asking, self.plan.min_samples, self.plan.period)
 
-    def asked(self, parts: list[Answers], _number: int, asking: Points) -> Points:
+    def asked(self, parts: list[Answers], _number: int, asking: IdPoints) -> IdPoints:
         """Return the points that asked with their core distances."""
         return far_neighbours.asked_core(asking, parts, self.plan.min_samples)
 
-    def core(self, near: Near, asked: Points) -> work.PointResults:
+    def core(self, near: Near, asked: IdPoints) -> work.PointResults:
         """Return the core distances of a chunk's own points."""
         core = on_device_of(near.like, far_neighbours.known_core(near, asked))
         return work.PointResults(OwnIds.of(device_of(core).from_host(near.ids)), {"core": core})
 
-    def local(self, chunk: Chunk) -> BlockTree:
+    def local(self, chunk: Chunk) -> TreeOfBlock:
         """Return what a chunk sends of its tree."""
-        points, X = Points.of(chunk, self.plan.period), to_host(chunk.columns["X"])
+        points, X = IdPoints.of(chunk, self.plan.period), to_host(chunk.columns["X"])
         return block_trees.tree_of(X, points, is_own(chunk), self._limit, self.plan.period, self.plan.alpha)
 
-    def forest(self, found: list[BlockTree], *_turn: Any) -> Forest:
+    def forest(self, found: list[TreeOfBlock], *_turn: Any) -> Forest:
         """Return the forest of the edges of all chunks."""
         return block_trees.forest_of(found, self._limit, self.plan.period, self.plan.alpha)
 
-    def boxes(self, chunk: Chunk, mine: Slice, block: int) -> Boxes:
+    def boxes(self, chunk: Chunk, mine: ComponentSlice, block: int) -> ComponentBoxes:
         """Return where a chunk has points of the components."""
         return block_trees.boxes_of(self._own(chunk), mine, block)
 
-    def outsiders(self, chunk: Chunk, mine: Slice, boxes: list[Boxes], between: Any, block: int) -> Outsiders:
+    def outsiders(
+        self, chunk: Chunk, mine: ComponentSlice, boxes: list[ComponentBoxes], between: Any, block: int
+    ) -> Outsiders:
         """Return a chunk's points that may be ends of edges to other components in other chunks."""
         own, plan = self._own(chunk), self.plan
         return block_trees.outsiders_of(own, mine, block, boxes, between, plan.period, plan.alpha)
 
-    def links(self, chunk: Chunk, mine: Slice, outsiders: Outsiders, between: Any) -> list[Edges]:
+    def links(self, chunk: Chunk, mine: ComponentSlice, outsiders: Outsiders, between: Any) -> list[Edges]:
         """Return the first edges from components to a chunk's points of larger ones."""
         own, plan = self._own(chunk), self.plan
         out = far_neighbours.from_faces(own, chunk)
@@ -199,12 +201,12 @@ class Blocks:
         """Below which squared weight blocks know all edges."""
         return (self.reach / self.plan.alpha) ** 2
 
-    def _own(self, chunk: Chunk) -> Points:
-        return Points.of(chunk, self.plan.period).at(is_own(chunk))
+    def _own(self, chunk: Chunk) -> IdPoints:
+        return IdPoints.of(chunk, self.plan.period).at(is_own(chunk))
 
 
 # ---------------------------------------------------------------------------------------------------------------- steps
-def _core_distances(blocks: Blocks, lazy: Lazy) -> Any:
+def _core_distances(blocks: TreeSteps, lazy: Lazy) -> Any:
     """Return the squared core distances of all points, a dask array (n,) with their chunks."""
     steps, chunks = lazy.steps(f"{blocks.plan.name}-core", blocks)
     near = steps.each("near", blocks.near, chunks)
@@ -214,7 +216,7 @@ def _core_distances(blocks: Blocks, lazy: Lazy) -> Any:
     return lazy.of_points(steps, "core", work.part_of, (known,), {"core": np.float64})["core"]
 
 
-def _tree(blocks: Blocks, lazy: Lazy, core: Any) -> LazyTree:
+def _tree(blocks: TreeSteps, lazy: Lazy, core: Any) -> LazyTree:
     """Return the tree, given the core distances."""
     steps, chunks = lazy.steps(blocks.plan.name, blocks)
     local = steps.each("local", blocks.local, chunks)

@@ -1,10 +1,10 @@
 """The minimum spanning tree of points, of Euclidean or mutual-reachability lengths, exact and the same for any order.
 
-Edges are in order of (weight, squared length, smaller row, larger row), in float64 without fused operations, so there
-is one tree for any order of rows and number of threads. Points in Morton order are the leaves of a tree of boxes;
+FoundEdges are in order of (weight, squared length, smaller row, larger row), in float64 without fused operations, so there
+is one tree for any order of rows and number of threads. PointStates in Morton order are the leaves of a tree of boxes;
 Borůvka's rounds first read lists of neighbours, then search it (`kernels/rounds.py`).
 
-Many equal points are united first. Edges between them weigh their core distance and have no length, so they come first
+Many equal points are united first. FoundEdges between them weigh their core distance and have no length, so they come first
 among edges of that weight, and no edge at them weighs less: they are a star around the smallest row, and that row's
 edges to others come before those of its equals.
 """
@@ -27,14 +27,14 @@ from daskclust.core.space.grid import PAD, wrap_positions
 from daskclust.hdbscan.kernels import edges as edge_kernels
 from daskclust.hdbscan.kernels import nearest as nearest_kernels
 from daskclust.hdbscan.kernels import point_tree, rounds
-from daskclust.hdbscan.kernels.point_tree import DEPTH, KEY_BITS, LEAF, PointTree
+from daskclust.hdbscan.kernels.point_tree import DEPTH, KEY_BITS, LEAF, LeafTree
 
 _SHARED = 8  # points of one Morton number that make us look for equal ones
 _UNROLLED = 3  # axes
 
 
 class SpanningTree(NamedTuple):
-    """Edges of a minimum spanning tree, or forest, in order of weight."""
+    """FoundEdges of a minimum spanning tree, or forest, in order of weight."""
 
     edges: NDArray[np.int64]
     """(n - 1, 2) rows of the points of each edge, the smaller first."""
@@ -69,7 +69,7 @@ def spanning_tree(
     core : numpy.ndarray of float64, shape (n,), optional
         Squared core distances, where they are known; `min_samples` then counts no more. Equal points have equal ones.
     most : float
-        Edges of a larger weight, squared, are left out.
+        FoundEdges of a larger weight, squared, are left out.
 
     Returns
     -------
@@ -108,7 +108,7 @@ def spanning_tree(
 
 
 # ----------------------------------------------------------------------------------------------------------------- tree
-def _sorted(X: Any, period: tuple[float, ...], low: Any, extent: float) -> tuple[PointTree, RowPlaces | None, Reused]:
+def _sorted(X: Any, period: tuple[float, ...], low: Any, extent: float) -> tuple[LeafTree, RowPlaces | None, Reused]:
     """Return the tree of points, the rows that they stand for where equal ones were united, and memory left."""
     memory, places, is_cut = Reused(), None, X.shape[1] <= _UNROLLED
     if is_cut:
@@ -161,7 +161,7 @@ def _in_order_of_boxes(X: Any) -> tuple[Any, ...]:
     return keys.cumsum(), order, positions
 
 
-def _built(keys: Any, order: Any, positions: Any, period: tuple[float, ...], memory: Reused) -> PointTree:
+def _built(keys: Any, order: Any, positions: Any, period: tuple[float, ...], memory: Reused) -> LeafTree:
     """Return the tree of points that are in order."""
     n, d = len(keys), len(period)
     begin, leaf_node, counts = np.empty(n + 1, np.int32), np.empty(n, np.int32), np.empty(2, np.int64)
@@ -171,15 +171,15 @@ def _built(keys: Any, order: Any, positions: Any, period: tuple[float, ...], mem
     leaves, nodes = counts.tolist()
     axes: Any = period if d <= _UNROLLED else np.array(period)
     parts = begin[: leaves + 1], leaf_node[:leaves], node[:nodes], above[:nodes], np.empty((nodes, 2 * d))
-    tree = PointTree(axes, positions.reshape(-1), order, *parts)
+    tree = LeafTree(axes, positions.reshape(-1), order, *parts)
     HOST.run(point_tree.write_leaf_box, leaves, tree, grain=512)
     HOST.run(point_tree.write_boxes, 1, tree)
     return tree
 
 
 def _described(
-    tree: PointTree, places: RowPlaces | None, min_samples: int, core: Any, alpha: float, memory: Reused
-) -> tuple[rounds.Points, Any, nearest_kernels.Scratch]:
+    tree: LeafTree, places: RowPlaces | None, min_samples: int, core: Any, alpha: float, memory: Reused
+) -> tuple[rounds.PointStates, Any, nearest_kernels.Scratch]:
     """Return what is known of points before any are merged, their core distances, and memory to search in."""
     n, leaves, nodes, rows = len(tree.order) - PAD, len(tree.leaf_node), len(tree.node), tree.order[:-PAD]
     is_plain, is_far = core is None and min_samples == 1, core is None and min_samples - 1 > nearest_kernels.MOST_LISTED
@@ -200,7 +200,7 @@ def _described(
     scaled, other[:], component[:] = found if alpha == 1 else found * (alpha * alpha), -1, np.arange(n + PAD)
     place, alive, need = np.zeros(n, np.int8), np.ones(leaves, np.bool_), np.empty(leaves)
     node_core, node_need = np.zeros(nodes), np.empty(nodes)
-    points = rounds.Points(
+    points = rounds.PointStates(
         component, scaled, nearest, place, reach, other, weight, length, need, alive, node_core, node_need
     )
     if not is_plain:
@@ -223,10 +223,10 @@ def _run_pieces(kernel: Any, scratch: nearest_kernels.Scratch, *args: Any) -> No
 
 
 # --------------------------------------------------------------------------------------------------------------- merges
-def _merged(tree: PointTree, points: rounds.Points, scratch: nearest_kernels.Scratch, most: float) -> Any:
+def _merged(tree: LeafTree, points: rounds.PointStates, scratch: nearest_kernels.Scratch, most: float) -> Any:
     """Return the ends of the edges of the tree of points, those that weigh at most `most`, in any order."""
     n, leaves = len(points.core), len(tree.leaf_node)
-    edges = rounds.Edges(np.empty((n - 1, 2), np.int32), np.array([0, n]))
+    edges = rounds.FoundEdges(np.empty((n - 1, 2), np.int32), np.array([0, n]))
     whole = rounds.Components(
         np.ones(n, np.int32), np.empty(n, np.bool_), np.empty(n, np.bool_), np.empty(n), *np.empty((2, n), np.int32)
     )

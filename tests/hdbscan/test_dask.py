@@ -18,7 +18,7 @@ from daskclust.core.space.partition import Chunk, Division, Partition
 from daskclust.datasets import cosmology_box
 from daskclust.hdbscan import block_trees, far_neighbours
 from daskclust.hdbscan.kernels.first_edges import Edges
-from daskclust.hdbscan.plan import Blocks, TreePlan, reach_of, spanning_tree_of
+from daskclust.hdbscan.plan import TreePlan, TreeSteps, reach_of, spanning_tree_of
 from daskclust.hdbscan.spanning_tree import spanning_tree
 
 SHAPES = [(2, np.float64), (3, np.float64), (1, np.float64), (2, np.float32), (3, np.float32), (5, np.float64)]
@@ -90,7 +90,7 @@ def test_any_division(data, case):
 @every_shape
 @given(st.data(), cases())
 def test_any_chunks(data, case):
-    """Blocks and halos are chosen here."""
+    """TreeSteps and halos are chosen here."""
     assert_same(case.lazy(data.draw(row_chunks(len(case.X)))), case.in_memory())
 
 
@@ -258,7 +258,7 @@ def test_outsiders_are_near_what_they_may_meet():
     left, right = RNG.uniform((-8, 0), (-1, 7), (300, 2)), RNG.uniform((1, 0), (8, 7), (280, 2))
     case = Case(np.concatenate([left, right]), 1, (0.0, 0.0))
     partition = case.partition([-4.0, 0.0, 4.0], [3.5], halo=1.5)
-    blocks = Blocks(case.plan(), reach_of(Division(partition)))
+    blocks = TreeSteps(case.plan(), reach_of(Division(partition)))
     chunks = partition.split({"X": case.X}, 0)
     forest = blocks.forest([blocks.local(chunk) for chunk in chunks])
     boxes = [blocks.boxes(*pair, k) for k, pair in enumerate(zip(chunks, forest.slices, strict=True))]

@@ -22,7 +22,7 @@ ASKED = {("dbscan", "eps"), ("hca", "threshold")}  # a terminal demands them: th
 FROM_DATA = {  # what the explorer has from the data: lengths, densities and sizes, which sliders change
     *("dc", "rhoc", "delta_c", "delta_o", "eps", "linking_length", "b", "dt_max"),
     *("threshold", "apriori", "cut", "n_clusters", "height", "min_size", "max_pixel_hits"),
-    *("by", "channels"),
+    *("by", "channels", "min_cluster_size", "min_samples", "cluster_selection_epsilon"),
 }
 # What None, or a text, of an option or an argument means, where it is not the value itself.
 MEANT: dict[str, Callable[[Any], Any]] = {

@@ -31,7 +31,7 @@ _NAMES = ("xs", "ys", "color", "alpha")
 Array = npt.NDArray[Any]
 
 
-class CondensedTree(View):
+class CondensedView(View):
     """The largest clusters of the tree by distance, those of the result in their colours, with a line for the cut."""
 
     title = Condensed.title

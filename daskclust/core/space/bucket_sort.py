@@ -39,7 +39,7 @@ def in_one_bucket(order: Any) -> WayBack:
     return WayBack(order, np.zeros(len(order), np.uint16), np.zeros((1, 1), np.int64))
 
 
-class Sorted(NamedTuple):
+class SortedPoints(NamedTuple):
     """Points sorted by their cell."""
 
     order: Any  # (n + PAD,) int32: where each stands in the input
@@ -51,7 +51,7 @@ class Sorted(NamedTuple):
 
 def sort_points(
     X: Any, period: tuple[float, ...], keys: Any, span: int, bits: int, memory: Reused, dtype: Any = None
-) -> Sorted | None:
+) -> SortedPoints | None:
     """Sort ``keys`` (n,), the cells, below `span`, of points ``X`` (n, d), and the points with them, stably.
 
     The lowest `bits` bits of a cell tell it from others of its block. `memory` is given arrays that have served, and
@@ -72,7 +72,7 @@ def sort_points(
     room = np.concatenate([[0], most.cumsum()])
     cuts = np.append(0, ends)[len(ends) * np.arange(pieces + 1) // pieces]
     order, positions = np.empty(n + PAD, np.int32), np.empty((d, n + PAD), dtype or X.dtype)
-    found = Sorted(order, positions, way_back, cuts, np.empty((2, pieces), np.int64))
+    found = SortedPoints(order, positions, way_back, cuts, np.empty((2, pieces), np.int64))
     order[n:], positions[:, n:] = -1, 0  # vectors may read the padding, no result depends on it
     spare, counters = np.empty((2, room[-1]), np.uint64), np.empty((pieces, 1 << DIGIT), np.int32)
     given = ends, int(most.max()).bit_length(), shift, bits, period, records

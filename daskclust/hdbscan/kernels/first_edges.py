@@ -10,7 +10,7 @@ from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.operations import times
 
 
-class BoxTree(NamedTuple):
+class SearchTree(NamedTuple):
     """A complete binary tree of points: node k has nodes 2 k + 1 and 2 k + 2, or is one of the last, the leaves."""
 
     positions: Any  # (n, d) float64 in the order of the tree, periodic ones within [0, period)

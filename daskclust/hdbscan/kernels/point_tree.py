@@ -20,7 +20,7 @@ END, LEAF_OF, COMPONENT, RIGHT = 0, 1, 2, 3  # what the columns of `node` hold
 DEPTH = 128  # of the tree, at most
 
 
-class PointTree(NamedTuple):
+class LeafTree(NamedTuple):
     """Points in the order of the tree, and its nodes in preorder: the left child comes next.
 
     `period` is a tuple for up to three axes, so that their loops are unrolled, and an array for more.

@@ -1,6 +1,6 @@
 """Borůvka's rounds: each component finds its first edge to another, and components are merged along these edges.
 
-Edges are in order of weight, squared length, smaller and larger row, so the tree is unique. The first rounds read the
+FoundEdges are in order of weight, squared length, smaller and larger row, so the tree is unique. The first rounds read the
 lists of neighbours only; later ones search the tree. What bounds the search:
 
 * `reach` of a point: no edge from it to another component weighs less, but for its list and `other`. It never falls.
@@ -43,7 +43,7 @@ from daskclust.hdbscan.kernels.point_tree import (
 )
 
 
-class Points(NamedTuple):
+class PointStates(NamedTuple):
     """What is known of each sorted point, and of each leaf and node."""
 
     component: Any  # (n + PAD,) int32
@@ -71,8 +71,8 @@ class Components(NamedTuple):
     parent: Any  # int32
 
 
-class Edges(NamedTuple):
-    """Edges that are found, in the order they are found."""
+class FoundEdges(NamedTuple):
+    """FoundEdges that are found, in the order they are found."""
 
     ends: Any  # (n - 1, 2) int32, sorted points
     counts: Any  # (2,) int64: how many edges there are, and how many components
