@@ -165,7 +165,7 @@ def boxes_of(own: IdPoints, mine: ComponentSlice, block: int) -> ComponentBoxes:
 
 
 class Outsiders(NamedTuple):
-    """IdPoints that may be ends of edges to points of other blocks and other components, large or both small."""
+    """Points that may be ends of edges to points of other blocks and other components, large or both small."""
 
     points: IdPoints
     component: NDArray[np.int32]

@@ -23,7 +23,7 @@ _LEAF = 16  # points of a leaf, at least
 
 
 class IdPoints(NamedTuple):
-    """IdPoints on the host, ascending by id."""
+    """Points on the host, ascending by id."""
 
     ids: NDArray[np.int64]
     x: NDArray[np.float64]  # (n, d), periodic coordinates within [0, period)

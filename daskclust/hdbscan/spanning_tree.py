@@ -1,10 +1,10 @@
 """The minimum spanning tree of points, of Euclidean or mutual-reachability lengths, exact and the same for any order.
 
-FoundEdges are in order of (weight, squared length, smaller row, larger row), in float64 without fused operations, so there
-is one tree for any order of rows and number of threads. PointStates in Morton order are the leaves of a tree of boxes;
+Edges are in order of (weight, squared length, smaller row, larger row), in float64 without fused operations, so there
+is one tree for any order of rows and number of threads. Points in Morton order are the leaves of a tree of boxes;
 Borůvka's rounds first read lists of neighbours, then search it (`kernels/rounds.py`).
 
-Many equal points are united first. FoundEdges between them weigh their core distance and have no length, so they come first
+Many equal points are united first. Edges between them weigh their core distance and have no length, so they come first
 among edges of that weight, and no edge at them weighs less: they are a star around the smallest row, and that row's
 edges to others come before those of its equals.
 """
@@ -34,7 +34,7 @@ _UNROLLED = 3  # axes
 
 
 class SpanningTree(NamedTuple):
-    """FoundEdges of a minimum spanning tree, or forest, in order of weight."""
+    """Edges of a minimum spanning tree, or forest, in order of weight."""
 
     edges: NDArray[np.int64]
     """(n - 1, 2) rows of the points of each edge, the smaller first."""

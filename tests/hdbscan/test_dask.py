@@ -277,7 +277,7 @@ def test_outsiders_are_near_what_they_may_meet():
 @given(st.data(), cases())
 def test_first_edges(data, case):
     """What a block answers is what all pairs say."""
-    points = far_neighbours.Points.of(Chunk({"X": case.X}), case.plan().period)
+    points = far_neighbours.IdPoints.of(Chunk({"X": case.X}), case.plan().period)
     is_asking = np.arange(len(case.X)) % 3 == 0
     k = data.draw(st.integers(1, 4))
     groups = np.sort(np.random.default_rng(k).integers(0, 4, is_asking.sum()))

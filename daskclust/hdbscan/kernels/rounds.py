@@ -1,6 +1,6 @@
 """Borůvka's rounds: each component finds its first edge to another, and components are merged along these edges.
 
-FoundEdges are in order of weight, squared length, smaller and larger row, so the tree is unique. The first rounds read the
+Edges are in order of weight, squared length, smaller and larger row, so the tree is unique. The first rounds read the
 lists of neighbours only; later ones search the tree. What bounds the search:
 
 * `reach` of a point: no edge from it to another component weighs less, but for its list and `other`. It never falls.
@@ -72,7 +72,7 @@ class Components(NamedTuple):
 
 
 class FoundEdges(NamedTuple):
-    """FoundEdges that are found, in the order they are found."""
+    """Edges that are found, in the order they are found."""
 
     ends: Any  # (n - 1, 2) int32, sorted points
     counts: Any  # (2,) int64: how many edges there are, and how many components
