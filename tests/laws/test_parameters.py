@@ -20,6 +20,8 @@ from cases.lanes import quick_first
 from daskclust import (
     CLUE,
     DBSCAN,
+    EMST,
+    HDBSCAN,
     EventBuilder,
     EventStream,
     FriendsOfFriends,
