@@ -19,7 +19,7 @@ from daskclust.app.tools.export import Exporting, Seen
 from daskclust.app.tools.suggesting import Suggesting
 from daskclust.app.tools.whole import Clustering
 from daskclust.app.views._scene import View
-from daskclust.app.views.condensed import CondensedTree
+from daskclust.app.views.condensed import CondensedView
 from daskclust.app.views.decision import DecisionPlot
 from daskclust.app.views.dendrogram import Dendrogram
 from daskclust.app.views.histogram import Histogram
@@ -30,10 +30,10 @@ from daskclust.core.data.quote import in_html
 
 _SIDE = 260
 _HALF = _SIDE // 2 - 20
-_OF_GROUND: dict[type, type[DecisionPlot] | type[Dendrogram] | type[CondensedTree]] = {
+_OF_GROUND: dict[type, type[DecisionPlot] | type[Dendrogram] | type[CondensedView]] = {
     Decision: DecisionPlot,
     Hierarchy: Dendrogram,
-    Condensed: CondensedTree,
+    Condensed: CondensedView,
 }
 _SIDE_STYLE = f":host {{ background: var(--page); border-right: 1px solid var(--edge) }} {NO_PHONE}"
 _PAGE_STYLE = f"""
@@ -296,7 +296,7 @@ class Explorer(Live):
         """Choose nothing, and go back to whole pictures and the first page of the table."""
         self.choose(None)
         for view in self.views:
-            if isinstance(view, Picture | DecisionPlot | Dendrogram | CondensedTree):
+            if isinstance(view, Picture | DecisionPlot | Dendrogram | CondensedView):
                 view.canvas.zoom(view.canvas.whole)
             elif isinstance(view, TableView):
                 view.panel.page = 1

@@ -23,7 +23,7 @@ from daskclust.app.opening import open_file
 from daskclust.app.selection import Branches, ChosenBox, ChosenClusters, Lasso, Range, mask_of
 from daskclust.app.state import State
 from daskclust.app.systems import Hierarchy
-from daskclust.app.views.condensed import CondensedTree
+from daskclust.app.views.condensed import CondensedView
 from daskclust.app.views.decision import DecisionPlot
 from daskclust.app.views.dendrogram import Dendrogram
 from daskclust.app.views.histogram import Histogram
@@ -333,8 +333,8 @@ def test_a_box_and_a_lasso_choose_branches(cells: Explorer) -> None:
 
 def test_chosen_clusters_have_their_colours_in_the_condensed_tree() -> None:
     explorer = daskclust.app.explore(DATA["hdbscan"](), "hdbscan", min_cluster_size=12)
-    state, shown = explorer.state, view(explorer, CondensedTree)
-    data, count = glyphs(explorer, CondensedTree)[0], state.present.n_clusters
+    state, shown = explorer.state, view(explorer, CondensedView)
+    data, count = glyphs(explorer, CondensedView)[0], state.present.n_clusters
     assert 3 < count < len(data["color"])
     chosen = (data["color"] < len(COLORS)) & (data["alpha"] == 1.0)
     assert np.count_nonzero(chosen) == count
@@ -348,14 +348,14 @@ def test_chosen_clusters_have_their_colours_in_the_condensed_tree() -> None:
     (label,) = state.chosen.selection.numbers
     assert label % len(COLORS) == data["color"][place]
     np.testing.assert_array_equal(state.mask, state.present.label == label)
-    alpha = glyphs(explorer, CondensedTree)[0]["alpha"]
+    alpha = glyphs(explorer, CondensedView)[0]["alpha"]
     assert alpha[place] == 1.0
     assert np.count_nonzero(alpha == 1.0) == 1
 
 
 def test_the_cut_of_a_condensed_tree_is_dragged() -> None:
     explorer = daskclust.app.explore(DATA["hdbscan"](), "hdbscan", min_cluster_size=8)
-    state, line = explorer.state, view(explorer, CondensedTree).thresholds
+    state, line = explorer.state, view(explorer, CondensedView).thresholds
     name, tree = "cluster_selection_epsilon", state.system._kept[1]
     assert "cluster_selection_epsilon=0.0" in code(state)  # at its lower end there is no cut
     before = state.present.n_clusters

@@ -31,7 +31,7 @@ _NAMES = ("xs", "ys", "color", "alpha")
 Array = npt.NDArray[Any]
 
 
-class CondensedTree(View):
+class CondensedView(View):
     """The largest clusters of the tree by distance, those of the result in their colours, with a line for the cut."""
 
     title = Condensed.title
@@ -84,7 +84,7 @@ class CondensedTree(View):
         if scene.mask is not None:
             chosen = np.append(outcome.count(scene.mask) > 0, False)  # the last for noise, -1
             alpha[~chosen[label]] = _PALE
-        columns = {"color": np.where(label == NOISE, len(COLORS), label % len(COLORS)), "alpha": alpha}
+        columns: dict[str, Any] = {"color": np.where(label == NOISE, len(COLORS), label % len(COLORS)), "alpha": alpha}
         columns |= {"xs": list(x), "ys": list(y)}
         total = len(tree.parent)
         title = f"{outcome.n_clusters:,} clusters of {total:,}"
