@@ -53,7 +53,8 @@ def spanning_tree(data: Any, tree: Any, x: str = "x", y: str = "y") -> hv.Segmen
     length = hv.Dimension("length", unit=kdims[0].unit)
     element = hv.Segments((*columns, lengths[is_inside]), [*kdims, *ends], [length], label="edge")
     options: dict[str, Any] = amounts(lengths, log=True)
-    bokeh, matplotlib = {"tools": ["hover"]}, {}
+    bokeh: dict[str, Any] = {"tools": ["hover"]}
+    matplotlib: dict[str, Any] = {}
     if n > MOST_GLYPHS:
         import datashader
         from holoviews.operation.datashader import rasterize
