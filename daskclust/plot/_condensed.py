@@ -33,7 +33,7 @@ class Tree(NamedTuple):
     size: npt.NDArray[Any]  # (k,) points at birth
 
 
-class ClusterShapes(NamedTuple):
+class DrawnTree(NamedTuple):
     """The largest clusters as they are drawn, each after its parent."""
 
     node: Ids  # (p,) numbers of clusters
@@ -123,7 +123,7 @@ def condensed_tree(tree: Any, p: int = 100, *, labels: Any = None, logy: bool = 
     return overlay(elements, kdims, title + source_of(tree), invert_yaxis=True, logy=logy, **axes)
 
 
-def _polygons(drawn: ClusterShapes, owner: Ids, places: Ids, kdims: list[Any], words: str) -> Any:
+def _polygons(drawn: DrawnTree, owner: Ids, places: Ids, kdims: list[Any], words: str) -> Any:
     """Return some of the shapes, with their numbers of points and labels."""
     x, y = (each[places] for each in drawn.outlines())
     columns = drawn.sizes[places, 0].tolist(), owner[places].tolist()
@@ -152,7 +152,7 @@ def tree_of(tree: Any) -> Tree:
     return Tree(cluster, left, parent, birth, death, size)
 
 
-def shapes(tree: Tree, p: int, *, log: bool = False) -> ClusterShapes:
+def shapes(tree: Tree, p: int, *, log: bool = False) -> DrawnTree:
     """Return the `p` largest clusters, children side by side in the middle of their parent.
 
     Corners are at even steps of lambda, or of its logarithm.
@@ -177,7 +177,7 @@ def shapes(tree: Tree, p: int, *, log: bool = False) -> ClusterShapes:
     gone = gone.reshape(len(node), -1)
     sizes = tree.size[node][:, None] - np.cumsum(gone, axis=1) + gone
     lambdas = np.linspace(birth, death, _CORNERS + 1, axis=1)
-    return ClusterShapes(node, parent, _middles(parent, sizes), np.exp(lambdas) if log else lambdas, sizes)
+    return DrawnTree(node, parent, _middles(parent, sizes), np.exp(lambdas) if log else lambdas, sizes)
 
 
 def _middles(parent: Ids, sizes: Ids) -> Float:

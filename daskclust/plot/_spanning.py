@@ -44,7 +44,7 @@ def spanning_tree(data: Any, tree: Any, x: str = "x", y: str = "y") -> hv.Segmen
         raise ValueError(f"the tree has {of_tree:,} points, the data {n:,}; give those that it was fitted to")
     kdims = [dimension(result[x], x), dimension(result[y], y)]
     ends = [hv.Dimension(f"{kdim.name}_end", label=f"{kdim.label} (end)", unit=kdim.unit) for kdim in kdims]
-    points = [result[name].values for name in (x, y)]
+    points = [result[name].values.astype(np.float64) for name in (x, y)]
     is_inside = np.ones(len(edges), np.bool_)
     for values in points:  # an edge across a face would be drawn through the box
         is_inside &= np.abs(np.diff(values[edges], axis=1)[:, 0]) <= lengths * (1 + _ROUNDED)
@@ -52,9 +52,9 @@ def spanning_tree(data: Any, tree: Any, x: str = "x", y: str = "y") -> hv.Segmen
     columns = [values[shown[:, side]] for side in range(2) for values in points]
     length = hv.Dimension("length", unit=kdims[0].unit)
     element = hv.Segments((*columns, lengths[is_inside]), [*kdims, *ends], [length], label="edge")
+    options: dict[str, Any] = amounts(lengths, log=True)
     bokeh: dict[str, Any] = {"tools": ["hover"]}
     matplotlib: dict[str, Any] = {}
-    options = amounts(lengths, log=True)
     if n > MOST_GLYPHS:
         import datashader
         from holoviews.operation.datashader import rasterize

@@ -19,12 +19,13 @@ from daskclust.systems import SYSTEMS
 
 WITHOUT_EFFECT = {"metric", "metric_params", "algorithm", "leaf_size", "p", "n_jobs"}  # scikit-learn's, of DBSCAN
 ASKED = {("dbscan", "eps"), ("hca", "threshold")}  # a terminal demands them: there is no one scale for all files
-ALWAYS_TOLD = {("hdbscan", "min_samples")}  # what next: has it whatever it is, for it follows from another option
 FROM_DATA = {  # what the explorer has from the data: lengths, densities and sizes, which sliders change
     *("dc", "rhoc", "delta_c", "delta_o", "eps", "linking_length", "b", "dt_max"),
     *("threshold", "apriori", "cut", "n_clusters", "height", "min_size", "max_pixel_hits"),
-    *("by", "channels", "min_cluster_size", "min_samples", "cluster_selection_epsilon"),
+    *("by", "channels"),
+    *("min_cluster_size", "cluster_selection_epsilon"),
 }
+FOLLOWS = {("hdbscan", "min_samples")}  # by default another parameter, which "what next" tells in numbers
 # What None, or a text, of an option or an argument means, where it is not the value itself.
 MEANT: dict[str, Callable[[Any], Any]] = {
     "boxsize": lambda text: box_of(text) if text is None else text,
@@ -68,10 +69,12 @@ def test_defaults_are_one(name: str) -> None:
     assert {key: terminal[key] for key in options} == {key: (wanted | method)[key] for key in options}
     assert {key for key in names - options if (name, key) not in ASKED} <= {"coordinates", "partition"}
     explorer = effective(of_explorer(name))
-    shown = explorer.keys() - FROM_DATA
+    follows = {key for system, key in FOLLOWS if system == name}
+    shown = explorer.keys() - FROM_DATA - follows
     assert {key: explorer[key] for key in shown} == {key: wanted[key] for key in shown}
-    left_out = {key for key in wanted.keys() & _DEFAULTS.keys() if (name, key) not in ALWAYS_TOLD}
-    assert all(wanted[key] == _DEFAULTS[key] for key in left_out), "what next: leaves out"
+    assert all(wanted[key] == _DEFAULTS[key] for key in wanted.keys() & _DEFAULTS.keys() - follows), (
+        "what next: leaves out"
+    )
     assert explorer.keys() - {"cut", "by", "channels"} <= of_command("explore").keys()
 
 
@@ -81,4 +84,5 @@ def test_each_exception_is_one() -> None:
     every = {parameter for parameters in systems.values() for parameter in parameters}
     required = {name for each in SYSTEMS.values() for name in inspect.signature(each.estimator).parameters}
     assert every | required >= FROM_DATA | WITHOUT_EFFECT
+    assert all(systems[name][parameter] is not None for name, parameter in FOLLOWS)
     assert all(parameter in systems[name] and parameter not in of_command(name) for name, parameter in ASKED)
