@@ -63,7 +63,7 @@ class DbscanPlan(Plan):
     @property
     def kernels(self) -> int:
         """About how many kernels a fit in memory needs."""
-        return 20 if self.links_alone else 24
+        return 16 if self.links_alone else 19
 
     @property
     def links_alone(self) -> bool:

@@ -211,6 +211,31 @@ CASES: dict[str, Case] = {
         "with a larger radius both moons are one cluster",
         lambda found: (found["truth"].values, None),
     ),
+    "hdbscan": Case(
+        "HDBSCAN*: two half moons, without a radius",
+        "Points on two half circles, one inside the other, with uniform noise. Clusters are what stays together over "
+        "the largest range of densities: 100 points and more, and no distance is chosen.",
+        "datasets.moons(4_000, rng={seed})",
+        "ds.clust.hdbscan(min_cluster_size=100, min_samples=10)",
+        "properties.cluster_table(found)",
+        (
+            DemoPicture(
+                "Clusters",
+                "Each moon is a cluster, whatever its density. Grey points left before a cluster was born: noise.",
+                "plot.clusters(found)",
+            ),
+            DemoPicture(
+                "The densest parts",
+                "The smallest clusters of ten points and more, instead of those that last: by chance some parts of a "
+                "moon are denser than what is between them.",
+                "plot.clusters(found.clust.hdbscan(min_cluster_size=10, cluster_selection_method='leaf'))",
+            ),
+        ),
+        "daskclust hdbscan FILE --min-cluster-size 100 --min-samples 10",
+        "daskclust hdbscan FILE --min-cluster-size 10 --cluster-selection-method leaf",
+        "the smallest clusters of ten points and more, of which there are many",
+        lambda found: (found["truth"].values, None),
+    ),
     "hca": Case(
         "Mahalanobis clustering: populations of cells",
         "Cells of a blood sample in six channels of a cytometer. Clusters are merged pairwise, by a distance that "

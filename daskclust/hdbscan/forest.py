@@ -11,10 +11,14 @@ from daskclust.core.data.checks import check_count, raise_not_finite, sides_of_b
 from daskclust.core.data.columns import groups
 from daskclust.core.data.inputs import EVENT, Points, read_points
 from daskclust.core.device.arrays import is_dask, to_host
+from daskclust.core.device.machine_code.compiling import expecting
 from daskclust.core.hierarchy import single_linkage
 from daskclust.core.space.partition import Partition
 from daskclust.hdbscan.plan import LazyTree, spanning_tree_of
 from daskclust.hdbscan.spanning_tree import SpanningTree, spanning_tree
+
+_LEAST_SIDE = 1e-150  # of a box
+_KERNELS = 32  # about, of a fit
 
 
 def read_forest(
@@ -31,6 +35,12 @@ def read_forest(
     """
     points = read_points(estimator, X, EVENT)
     period = sides_of_box(points.box(estimator.boxsize), points.X.shape[1])
+    for side in period:
+        if side and not _LEAST_SIDE <= side <= 1 / _LEAST_SIDE:
+            raise ValueError(
+                f"boxsize must be from {_LEAST_SIDE:g} to {1 / _LEAST_SIDE:g}, so that squares of distances fit, got "
+                f"{side:g}; give the coordinates in another unit"
+            )
     own = points.first(EVENT) if event is None else event
     if points.nesting is not None and event is None:
         own = points.nesting.event(own)
@@ -41,9 +51,10 @@ def read_forest(
     array = to_host(points.X)
     check_count(len(array))
     _check_reach(array, alpha)
-    if own is None:
-        return points, _tree(array, min_samples, period, alpha)
-    return points, _forest(array, to_host(points.aligned("event", own, groups)), min_samples, period, alpha)
+    with expecting(_KERNELS):
+        if own is None:
+            return points, _tree(array, min_samples, period, alpha)
+        return points, _forest(array, to_host(points.aligned("event", own, groups)), min_samples, period, alpha)
 
 
 def linkage_of(tree: SpanningTree) -> npt.NDArray[np.float64]:

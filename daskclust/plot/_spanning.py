@@ -8,7 +8,7 @@ import numpy as np
 
 from daskclust.plot._clusters import aspect_of
 from daskclust.plot._data import dimension, in_memory
-from daskclust.plot._elements import MOST_GLYPHS, pixels_for
+from daskclust.plot._elements import MOST_GLYPHS, pixels_for, spanned
 from daskclust.plot._look import amounts, finished, hv
 
 _ROUNDED = 1e-6  # of a length
@@ -56,12 +56,7 @@ def spanning_tree(data: Any, tree: Any, x: str = "x", y: str = "y") -> hv.Segmen
     bokeh: dict[str, Any] = {"tools": ["hover"]}
     matplotlib: dict[str, Any] = {}
     if n > MOST_GLYPHS:
-        import datashader
-        from holoviews.operation.datashader import rasterize
-
-        pixels = pixels_for(n)
-        longest = {"aggregator": datashader.max("length"), "width": pixels, "height": pixels}
-        element = rasterize(element, dynamic=False, **longest).relabel("edge")
+        element = _longest(columns, lengths[is_inside], kdims, length, pixels_for(n))
     else:
         bokeh, matplotlib = bokeh | {"line_width": 1.2}, {"linewidth": 1.0}
         options["color"] = "length"
@@ -71,6 +66,20 @@ def spanning_tree(data: Any, tree: Any, x: str = "x", y: str = "y") -> hv.Segmen
     shape = aspect_of(result, (x, y), (points[0], points[1]))
     names = {"xlabel": kdims[0].pprint_label, "ylabel": kdims[1].pprint_label}
     return finished(element, title, aspect=shape, bokeh=bokeh, matplotlib=matplotlib, **names, **options)
+
+
+def _longest(ends: list[Any], lengths: Any, kdims: list[Any], length: Any, pixels: int) -> Any:
+    """Return the longest edge in each pixel."""
+    import datashader
+    import pandas as pd
+
+    names = ["x0", "y0", "x1", "y1"]
+    limits = [spanned(min(a.min(), b.min()), max(a.max(), b.max())) for a, b in zip(ends[:2], ends[2:], strict=True)]
+    frame = pd.DataFrame(dict(zip(names, ends, strict=True)) | {"length": lengths})
+    canvas = datashader.Canvas(pixels, pixels, *limits)
+    longest = canvas.line(frame, x=names[::2], y=names[1::2], axis=1, agg=datashader.max("length")).values
+    (left, right), (low, high) = limits
+    return hv.Image(longest[::-1], bounds=(left, low, right, high), kdims=kdims, vdims=[length], label="edge")
 
 
 def _edges_of(tree: Any) -> tuple[Any, Any]:

@@ -63,7 +63,7 @@ def test_what_is_kept_takes_no_time(name: str) -> None:
     if cut is not None:
         state.set(**{cut: state.values[cut] + 1})
         assert state.system.seconds(state.values) == Workload(0.0)
-    state.set(**STEPS[name][{"clue": 3, "hca": 3, "dbscan": 0}.get(name, 1)])
+    state.set(**STEPS[name][{"clue": 3, "hca": 3, "dbscan": 0, "hdbscan": 3}.get(name, 1)])
     assert state.system.seconds(state.values).seconds > 0
 
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import numba
 import numpy as np
-import quitefastmst
 
 from daskclust.datasets import cosmology_box
 from daskclust.hdbscan.spanning_tree import spanning_tree
@@ -41,6 +40,8 @@ def timed(call: Callable[[], Any]) -> tuple[tuple[float, float], Any]:
 
 def compare(name: str, X: Any, threads: int, others: int) -> None:
     """Print seconds of both, wall and CPU, and their ratios, for M = `others`."""
+    import quitefastmst
+
     numba.set_num_threads(threads)
     quitefastmst.omp_set_num_threads(threads)
     least, min_samples = np.full((2, 2), np.inf), others + 1 if others > 1 else 1

@@ -78,6 +78,8 @@ def fit(estimator: Any, name: str, value: Any, is_lazy: bool, dtype: Any = np.fl
     needed = {"boxsize": 50.0} if (estimator, name) == (FriendsOfFriends, "b") else NEEDED[estimator]
     fitted = estimator(**{**needed, name: value})
     fitted.fit(hits if estimator is EventBuilder else lazily(POINTS.astype(dtype), is_lazy))
+    if estimator is EMST:
+        return [fitted.edges_, fitted.lengths_]
     return [fitted.labels_, fitted.linkage_ if estimator is MahalanobisHCA else fitted.n_clusters_]
 
 
@@ -96,7 +98,7 @@ def cluster(method: str, name: str, value: Any, is_lazy: bool) -> list[Any]:
     ds = (ds.chunk(hit=ROWS) if is_lazy else ds) if method == "events" else dataset(is_lazy)
     needed = {} if (method, name) == ("fof", "b") else NEEDED[method]
     value = {"x": value} if name == "wrap" else value
-    return [getattr(ds.clust, method)(**{**needed, name: value})["label"].data]
+    return [getattr(ds.clust, method)(**{**needed, name: value})["edge" if method == "emst" else "label"].data]
 
 
 def describe(function: Callable[..., Any], name: str, value: Any, is_lazy: bool) -> list[Any]:

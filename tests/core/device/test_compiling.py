@@ -88,7 +88,9 @@ def test_plans_know_about_how_many_kernels_they_need(name, monkeypatch):
 
     monkeypatch.setattr(kernels.Kernel, "prepared", counted)
     expected = []
-    monkeypatch.setattr("daskclust.core.run.engine.expecting", lambda n: expected.append(n) or compiling.expecting(n))
+    for room in ("core.run.engine", "hdbscan.forest"):
+        name_there = f"daskclust.{room}.expecting"
+        monkeypatch.setattr(name_there, lambda n: expected.append(n) or compiling.expecting(n))
     system = systems.SYSTEMS[name]
     sample = system.sample(240, system.runs[0], np.float64)
     system.estimator(**system.runs[0].parameters).fit(sample.X, **sample.columns)
