@@ -64,7 +64,7 @@ def as_table(tree: CondensedTree) -> npt.NDArray[np.void]:
     between them and their parent that end where they are born, because others read pairs only.
     """
     n, k = len(tree.cluster), len(tree.parent)
-    first = np.full(k, -n)
+    first = np.full(k, -float(n))  # as the kernel has it for densities
     np.maximum.at(first, tree.cluster, -np.arange(n))
     kernels.carry_largest.run(1, tree.parent, first)
     by = np.lexsort((-first[1:], -first[tree.parent[1:]], -tree.birth[1:])) + 1
