@@ -7,7 +7,7 @@ import dask.array as da
 import numpy as np
 import pytest
 from cases.lanes import size
-from laws.registry import ENTRIES, RUNS, assert_same, computed, fit, name_of
+from laws.registry import ENTRIES, ON_GPU, RUNS, assert_same, computed, fit, name_of
 
 from daskclust import workers
 from daskclust.core.device.arrays import Cuda
@@ -45,7 +45,7 @@ def on_host(values):
     return values.get() if hasattr(values, "get") else values
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", ON_GPU)
 def test_points_stay_on_the_device(cupy, name, monkeypatch):
     """What goes to the host or comes from there is of borders, clusters, and a few numbers."""
     system, run = RUNS[name]
