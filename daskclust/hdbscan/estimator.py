@@ -95,7 +95,8 @@ class HDBSCAN(Estimator):
     `min_cluster_size` points count. If there are two or more, each is a cluster, if there is one, the cluster goes on
     as that part, if there is none, it ends. Without ties, labels are those of the packages hdbscan and scikit-learn.
 
-    CuPy arrays are clustered on the host. No points have weights. Time from sorted edges on is O(n), and `rethreshold` takes no more than that.
+    CuPy arrays are clustered on the host. No points have weights. Time from sorted edges on is O(n), and `rethreshold`
+    takes no more than that.
 
     References
     ----------
