@@ -24,6 +24,7 @@ from daskclust.hdbscan.selection import Selection, labels_of
 from daskclust.hdbscan.spanning_tree import SpanningTree
 
 _MOST = 2**31 - 1
+_MOST_ALPHA = 1e100
 
 
 class HDBSCAN(Estimator):
@@ -178,7 +179,10 @@ class HDBSCAN(Estimator):
         least, how = self._selection()
         samples = self.min_cluster_size if self.min_samples is None else self.min_samples
         samples = check_whole("min_samples", samples, 1, _MOST, clamp=True)
-        points, self._tree = read_forest(self, X, event, samples, check_distance("alpha", self.alpha), partition)
+        alpha = check_distance("alpha", self.alpha)
+        if not 1 / _MOST_ALPHA <= alpha <= _MOST_ALPHA:
+            raise ValueError(f"alpha must be from {1 / _MOST_ALPHA:g} to {_MOST_ALPHA:g}, got {self.alpha!r}")
+        points, self._tree = read_forest(self, X, event, samples, alpha, partition)
         self._like, self._nesting, self._samples = points.X, points.nesting, samples
         if isinstance(self._tree, LazyTree):
             self.single_linkage_tree_ = lazy_linkage(self._tree)
