@@ -98,7 +98,7 @@ class EMST(BaseEstimator):
             For a wrong box, and for coordinates that are not finite, sparse, of the wrong shape, or of units that
             cannot be converted.
         """
-        points, tree = read_forest(self, X, partition=partition)
+        points, tree = read_forest(self, X, has_events=False, partition=partition)
         self._tree = tree if isinstance(tree, LazyTree) else None
         self.edges_, self.lengths_ = tree.edges, np.sqrt(tree.weight)
         without_lists(points.nesting, "EMST")

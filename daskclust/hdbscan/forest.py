@@ -28,6 +28,7 @@ def read_forest(
     min_samples: int = 1,
     alpha: float = 1.0,
     partition: str | Partition = "auto",
+    has_events: bool = True,
 ) -> tuple[Points, SpanningTree | LazyTree]:
     """Return points that a user gives to an estimator with a `boxsize`, and their spanning tree.
 
@@ -41,7 +42,7 @@ def read_forest(
                 f"boxsize must be from {_LEAST_SIDE:g} to {1 / _LEAST_SIDE:g}, so that squares of distances fit, got "
                 f"{side:g}; give the coordinates in another unit"
             )
-    own = points.first(EVENT) if event is None else event
+    own = points.first(EVENT) if event is None and has_events else event
     if points.nesting is not None and event is None:
         own = points.nesting.event(own)
     if is_dask(points.X):

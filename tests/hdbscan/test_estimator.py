@@ -192,3 +192,10 @@ def test_the_box_of_a_dataset() -> None:
     assert_equal_results(HDBSCAN().fit(ds), HDBSCAN(boxsize=5.0).fit(points))
     assert_array_equal(EMST().fit(ds).edges_, EMST(boxsize=5.0).fit(points).edges_)
     assert not np.array_equal(EMST().fit(points).edges_, EMST(5.0).fit(points).edges_)
+
+
+def test_one_spanning_tree_of_all_events() -> None:
+    """`EMST` has no events: those of the data are no bounds of its tree."""
+    X = np.random.default_rng(5).uniform(0, 9, (40, 2))
+    table = {"x": X[:, 0], "y": X[:, 1], "event": np.arange(40) % 3}
+    np.testing.assert_array_equal(EMST().fit(table).edges_, EMST().fit(X).edges_)

@@ -43,14 +43,16 @@ def by_scikit_learn(X: np.ndarray, least: int, samples: int, method: str) -> tup
 
 def by_hdbscan(X: np.ndarray, least: int, samples: int, method: str) -> tuple[Any, np.ndarray]:
     """The point itself does not count there; so its 1 is 2 here, as is 1, whose distances are the same."""
-    hdbscan = pytest.importorskip("hdbscan")
+    import hdbscan
+
     how = {"cluster_selection_method": method, "algorithm": "prims_kdtree"}
     fitted = hdbscan.HDBSCAN(least, min_samples=max(samples - 1, 1), **how).fit(X)
     return fitted, fitted.single_linkage_tree_.to_numpy()
 
 
 def by_fast_hdbscan(X: np.ndarray, least: int, samples: int, method: str) -> tuple[Any, np.ndarray]:
-    fast_hdbscan = pytest.importorskip("fast_hdbscan")
+    import fast_hdbscan
+
     how = {"min_cluster_size": least, "min_samples": max(samples - 1, 1), "cluster_selection_method": method}
     fitted = fast_hdbscan.HDBSCAN(**how).fit(X)
     return fitted, np.asarray(fitted._single_linkage_tree, float)
@@ -124,7 +126,8 @@ def test_their_trees_give_our_labels_and_ours_merge_by_merge_theirs(peer: str) -
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("single", [False, True])
 def test_epsilon_sizes_and_single_clusters_are_those_of_hdbscan(method: str, single: bool) -> None:
-    hdbscan = pytest.importorskip("hdbscan")
+    import hdbscan
+
     found = []
     for seed in range(SETS):
         X = points(seed)

@@ -10,7 +10,6 @@ import pytest
 from oracles.spanning_tree import brute_force, squared_distances
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from daskclust.datasets import cosmology_box
 from daskclust.hdbscan.spanning_tree import SpanningTree, spanning_tree
 
 SETS = 200
@@ -138,13 +137,3 @@ def test_what_is_wrong_is_refused() -> None:
         spanning_tree(np.diag([1e200, 0.0, 0.0]))
     with pytest.raises(ValueError, match="NaN"):
         spanning_tree(X + np.nan)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("min_samples", [1, 6, 16])
-def test_total_weight_is_that_of_quitefastmst(min_samples: int) -> None:
-    quitefastmst = pytest.importorskip("quitefastmst")
-    box = cosmology_box(100_000, rng=0)
-    X = np.column_stack([box[axis].values for axis in "xyz"]).astype(np.float64)
-    theirs = quitefastmst.mst_euclid(X, max(1, min_samples - 1))[0]
-    assert np.sqrt(spanning_tree(X, min_samples).weight).sum() == pytest.approx(theirs.sum(), rel=1e-12)
