@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from daskclust.cli import clue, events, hca, hdbscan, points, tools
+from daskclust.cli import clue, events, hca, points, tools
 from daskclust.cli._console import ManualCommand, ManualGroup
 from daskclust.cli._options import help_all, with_groups
 from daskclust.cli._run import end_at_once, leave, run
@@ -46,7 +46,7 @@ for panel, command, examples in (
     ("Cluster", events.events, events.EXAMPLES),
     ("Cluster", points.dbscan, points.DBSCAN),
     ("Cluster", points.fof, points.FOF),
-    ("Cluster", hdbscan.hdbscan, hdbscan.EXAMPLES),
+    ("Cluster", points.hdbscan, points.HDBSCAN),
     ("Cluster", hca.hca, hca.EXAMPLES),
     ("Look", tools.explore, tools.EXPLORE),
     ("Look", tools.demo, tools.DEMO),

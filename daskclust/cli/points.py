@@ -1,4 +1,4 @@
-"""``daskclust dbscan`` and ``daskclust fof``: points of many kinds of files, and periodic boxes."""
+"""``daskclust dbscan``, ``fof`` and ``hdbscan``: points of many kinds of files, and periodic boxes."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-PARTICLES = (*PARQUET, ".npy", ".zarr", ".arborx", ".bin")
+_PARTICLES = (*PARQUET, ".npy", ".zarr", ".arborx", ".bin")
 _MPC, _BOXES = ("Mpc/h", "Mpc"), (1e-2, 2e4)  # sides that simulations have
-OF_KINDS = "Points: a snapshot (.hdf5), .parquet, .csv, .npy, .zarr, .arborx, .root ..."
+_OF_KINDS = "Points: a snapshot (.hdf5), .parquet, .csv, .npy, .zarr, .arborx, .root ..."
 
 DBSCAN = """
   # a periodic box, ten neighbours
@@ -49,6 +49,21 @@ FOF = """
   # particles with their halos, stars alone
   daskclust fof snapshot.hdf5 --linking-length 0.05 --particle-type stars -o stars.parquet
 """
+
+
+HDBSCAN = """
+  # clusters of 50 points and more
+  daskclust hdbscan places.csv --min-cluster-size 50 -o labels.parquet
+  # a periodic box, smooth densities, a table of clusters
+  daskclust hdbscan snapshot.hdf5 --min-cluster-size 20 --min-samples 10 --boxsize 100 --table clusters.parquet
+"""
+
+_OPTIONS = (
+    "min_cluster_size", "min_samples", "cluster_selection_method", "cluster_selection_epsilon", "max_cluster_size",
+    "alpha", "allow_single_cluster",
+)  # fmt: skip
+
+_NOT_EXPLORED = {"max_cluster_size": None, "alpha": 1.0, "allow_single_cluster": False}  # the explorer has the defaults
 
 
 # -------------------------------------------------------------------------------------------------------------- reading
@@ -69,7 +84,7 @@ class Reading(ColumnOptions):
             from daskclust.io.particles.snapshot import is_snapshot
 
             suffix = path.suffix.lower()
-            if suffix in PARTICLES or path.is_dir() or (suffix in HDF5 and is_snapshot(path)):
+            if suffix in _PARTICLES or path.is_dir() or (suffix in HDF5 and is_snapshot(path)):
                 how: dict[str, Any] = {"particle_type": kind, "fill_missing": self.fill_missing}
                 return io.open_particles(path, chunks=chunks, **how, **naming)
             return io.read_hits(path, field="particles", chunks=chunks, **naming)
@@ -97,7 +112,7 @@ class Reading(ColumnOptions):
         return words_of(self, ColumnOptions) if self.particle_type == "dm" else None
 
 
-def box_in_words(box: Any) -> list[str]:
+def _box_in_words(box: Any) -> list[str]:
     """Return the option for a box, which not every output tells."""
     sides = box if isinstance(box, list | tuple) else [box]
     return ["--boxsize", ",".join(str(side or "none") for side in sides)] if any(sides) else []
@@ -105,7 +120,7 @@ def box_in_words(box: Any) -> list[str]:
 
 # --------------------------------------------------------------------------------------------------------------- dbscan
 def dbscan(
-    paths: Annotated[list[Path], file_argument(OF_KINDS, *PARTICLES, *READABLE)],
+    paths: Annotated[list[Path], file_argument(_OF_KINDS, *_PARTICLES, *READABLE)],
     *,
     given: Annotated[dict[str, Any], ParametersOf("dbscan:DBSCAN", "eps", "min_samples", required=("eps",))],
     boxsize: Box = None,
@@ -139,7 +154,7 @@ def dbscan(
         given = in_unit_of(points[(axes or ["x"])[0]].attrs.get("units"), given)
         parameters |= given
         result = job.cluster(points, "dbscan", parameters, ["label", "is_core"])
-        count = count_of(result["label"])
+        count = _count(result["label"])
         job.summary = {
             "points": int(result["label"].size),
             "clusters": count,
@@ -148,14 +163,14 @@ def dbscan(
         }
         job.none("clusters", lambda: _why_no_core(points, parameters))
         job.save_points(result, "dbscan", is_converted=file.units is not None)
-        job.table(lambda: table_of_points(result, parameters, count))
+        job.table(lambda: _table(result, parameters, count))
     job.show()
     of_axes = ["--coordinates", coordinates] if coordinates else []
     box = points.attrs.get("boxsize") if parameters["boxsize"] == "auto" else parameters["boxsize"]
-    job.next("dbscan", given, *of_axes, *box_in_words(box), reading=file.words)
+    job.next("dbscan", given, *of_axes, *_box_in_words(box), reading=file.words)
 
 
-def table_of_points(result: xr.Dataset, parameters: dict[str, Any], count: int) -> xr.Dataset:
+def _table(result: xr.Dataset, parameters: dict[str, Any], count: int) -> xr.Dataset:
     """Return the table of clusters; in a box they may be across its faces."""
     from daskclust.properties import cluster_table, halo_table
 
@@ -180,7 +195,7 @@ def _why_no_core(points: xr.Dataset, parameters: dict[str, Any]) -> str:
 
 # ------------------------------------------------------------------------------------------------------------------ fof
 def fof(
-    paths: Annotated[list[Path], file_argument(OF_KINDS, *PARTICLES, *READABLE)],
+    paths: Annotated[list[Path], file_argument(_OF_KINDS, *_PARTICLES, *READABLE)],
     *,
     b: Annotated[float | None, clustering("Linking length over the mean separation: 0.2 usually.")] = None,
     linking_length: Annotated[
@@ -222,7 +237,7 @@ def fof(
         linking_length = parameters["linking_length"]
         result = job.cluster(particles, "fof", parameters, ["label"])
         label = result["label"]
-        count = count_of(label)
+        count = _count(label)
         box = particles.attrs.get("boxsize") if parameters["boxsize"] == "auto" else parameters["boxsize"]
         is_closed = box is not None and all(np.ravel(box)) and label.size > 0
         separation = mean_separation(particles.assign_attrs(boxsize=box), 1.0) if is_closed else None
@@ -241,7 +256,7 @@ def fof(
             job.summary["largest"] = int(halos["size"].data.max()) if count else 0
     job.show()
     length = {"b": b, "linking_length": linking_length}
-    job.next("fof", length | given, *box_in_words(box), reading=file.words)
+    job.next("fof", length | given, *_box_in_words(box), reading=file.words)
 
 
 def _why_no_halo(particles: xr.Dataset, parameters: dict[str, Any]) -> str:
@@ -256,6 +271,56 @@ def _why_no_halo(particles: xr.Dataset, parameters: dict[str, Any]) -> str:
     return f"min-members {parameters['min_members']} exceeds the largest group, {largest}"
 
 
-def count_of(label: xr.DataArray) -> int:
+# ------------------------------------------------------------------------------------------------------------- hdbscan
+def hdbscan(
+    paths: Annotated[list[Path], file_argument(_OF_KINDS, *_PARTICLES, *READABLE)],
+    *,
+    given: Annotated[dict[str, Any], ParametersOf("hdbscan:HDBSCAN", *_OPTIONS)],
+    boxsize: Box = None,
+    coordinates: Axes = None,
+    file: Reading,
+    run: Running,
+    chunks: Chunks = None,
+) -> None:
+    """Cluster points with HDBSCAN*, whatever their density.
+
+    A cluster is what stays together over the longest range of distances. The same for any order of points.
+    """
+    job = Job("HDBSCAN*", "points", paths, run)
+    from daskclust.core.data.checks import check_whole
+
+    check_whole("min_cluster_size", given["min_cluster_size"], 2, clamp=True)  # before anything else is imported
+    axes = names(coordinates)
+    parameters: dict[str, Any] = {**given, "boxsize": box_of(boxsize), "coordinates": axes}
+    reader = file.reader(paths, coordinates=axes)
+    if run.dry_run:
+        from daskclust.hdbscan.plan import TreePlan
+
+        estimate(job, reader, lambda *_: TreePlan(1, 1, 1.0, ()).cost, chunks)
+        return
+    with job.started():
+        points = job.read(reader, chunks, "hdbscan")
+        file.question(points)
+        given = in_unit_of(points[(axes or ["x"])[0]].attrs.get("units"), given)
+        parameters |= given
+        result = job.cluster(points, "hdbscan", parameters, ["label", "probability", "outlier_score"])
+        label = result["label"]
+        count = _count(label)
+        job.summary = {"points": int(label.size), "clusters": count, "noise": int((label.data < 0).sum())}
+        job.none("clusters", lambda: f"no {given['min_cluster_size']} points stay together apart from all others")
+        job.save_points(result, "hdbscan", is_converted=file.units is not None)
+        job.table(lambda: _table(result, parameters, count))
+    job.show()
+    if any(given[name] != default for name, default in _NOT_EXPLORED.items()):
+        return
+    size, samples = given["min_cluster_size"], given["min_samples"]
+    more = ["--min-samples", str(size if samples is None else samples)]
+    more += ["--coordinates", coordinates] if coordinates else []
+    box = points.attrs.get("boxsize") if parameters["boxsize"] == "auto" else parameters["boxsize"]
+    explored = {name: given[name] for name in given if name not in ("min_samples", *_NOT_EXPLORED)}
+    job.next("hdbscan", explored, *more, *_box_in_words(box), reading=file.words)
+
+
+def _count(label: xr.DataArray) -> int:
     """Return the number of clusters."""
     return int(label.data.max()) + 1 if label.size else 0
