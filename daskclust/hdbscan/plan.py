@@ -221,10 +221,10 @@ def _tree(blocks: TreeSteps, lazy: Lazy, core: Any) -> LazyTree:
     steps, chunks = lazy.steps(blocks.plan.name, blocks)
     local = steps.each("local", blocks.local, chunks)
     forest = at_once(steps, "merge", blocks.forest, local)
-    slices = steps.each("slices", operator.attrgetter("slices"), forest)
+    # tasks of their own: Dask would do them within those of the chunks, and send all edges of the forest there
+    slices, between = steps.in_groups("slices", _slices, forest), steps.in_groups("between", _between, forest)
     mine = steps.each("slice", work.cut_slice, slices, local, numbered=True)
     boxes = at_once(steps, "all-boxes", _as_list, steps.each("boxes", blocks.boxes, chunks, mine, numbered=True))
-    between = steps.each("between", operator.attrgetter("between"), forest)
     asking = steps.each("outsiders", blocks.outsiders, chunks, mine, boxes, between, numbered=True)
     outsiders = at_once(steps, "all-outsiders", block_trees.joined_outsiders, asking)
     links = steps.each("links", blocks.links, chunks, mine, outsiders, between)
@@ -232,6 +232,14 @@ def _tree(blocks: TreeSteps, lazy: Lazy, core: Any) -> LazyTree:
     tree, edges = steps.each("tree", blocks.tree, forest, outsiders, links), max(blocks.plan.size - 1, 0)
     arrays = attributes(tree, {"edges": ((edges, 2), np.int64), "weight": ((edges,), np.float64)})
     return LazyTree(**arrays, core=core, one=tree)
+
+
+def _slices(forest: list[Forest], _: int) -> list[ComponentSlice]:
+    return forest[0].slices
+
+
+def _between(forest: list[Forest], _: int) -> Any:
+    return forest[0].between
 
 
 def _as_list(values: list[Any], *_turn: Any) -> list[Any]:
