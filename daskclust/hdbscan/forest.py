@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskclust.core.data.checks import check_count, raise_not_finite, sides_of_box
-from daskclust.core.data.columns import groups
+from daskclust.core.data.columns import for_kernels, groups
 from daskclust.core.data.inputs import EVENT, Points, read_points
 from daskclust.core.device.arrays import is_dask, to_host
 from daskclust.core.device.machine_code.compiling import expecting
@@ -49,7 +49,7 @@ def read_forest(
         if own is not None:
             raise NotImplementedError("events of dask arrays are not clustered one by one yet; give X.compute()")
         return points, spanning_tree_of(points.X, min_samples, period, alpha, partition)
-    array = to_host(points.X)
+    array = for_kernels("X", to_host(points.X))
     check_count(len(array))
     _check_reach(array, alpha)
     with expecting(_KERNELS):
