@@ -15,6 +15,7 @@ import numpy as np
 
 from daskclust import CLUE, DBSCAN, EventBuilder, EventStream, FriendsOfFriends, MahalanobisHCA, datasets, io, systems
 from daskclust.accessor import ClustAccessor
+from daskclust.hdbscan.event_trees import event_trees
 from daskclust.hdbscan.spanning_tree import spanning_tree
 from daskclust.properties import cluster_table, halo_table
 
@@ -53,6 +54,7 @@ def _use_points(dimensions, dtype):
         _use_density(X, np.asarray, "auto")
         for min_samples in (1, 5, 30):
             spanning_tree(X, min_samples)
+            event_trees(X, np.arange(len(X)) // 50, min_samples, (), 1.0)
         for partition in ("auto", "space"):
             _use_clue(X, _in_chunks, partition)
             _use_density(X, _in_chunks, partition)

@@ -159,11 +159,10 @@ class HDBSCAN(Estimator):
         y : None
             Ignored.
         event : array of int, shape (n,), optional
-            Points of each event are clustered by themselves. Clusters are numbered through all events. Not of dask
-            arrays.
-        partition : {"auto", "space"} or Partition, default "auto"
+            Points of each event are clustered by themselves. Clusters are numbered through all events.
+        partition : {"auto", "space", "layers"} or Partition, default "auto"
             How a dask array is divided into blocks of space; the result is the same. By default a sample of X finds
-            them, and how wide their halos are.
+            them, and how wide their halos are. Chunks of events (``"layers"``) have whole ones.
 
         Returns
         -------
@@ -172,9 +171,9 @@ class HDBSCAN(Estimator):
 
         Raises
         ------
-        ValueError, TypeError, NotImplementedError
-            For parameters out of range, for events of dask arrays, and for coordinates that are not finite, sparse, of
-            the wrong shape, or of units that cannot be converted.
+        ValueError, TypeError
+            For parameters out of range, and for coordinates that are not finite, sparse, of the wrong shape, or of
+            units that cannot be converted.
         """
         least, how = self._selection()
         samples = self.min_cluster_size if self.min_samples is None else self.min_samples

@@ -14,6 +14,7 @@ from daskclust.core.device.arrays import is_dask, to_host
 from daskclust.core.device.machine_code.compiling import expecting
 from daskclust.core.hierarchy import single_linkage
 from daskclust.core.space.partition import Partition
+from daskclust.hdbscan.event_trees import event_trees, joined, lazy_event_trees
 from daskclust.hdbscan.plan import LazyTree, spanning_tree_of
 from daskclust.hdbscan.spanning_tree import SpanningTree, spanning_tree
 
@@ -46,16 +47,19 @@ def read_forest(
     if points.nesting is not None and event is None:
         own = points.nesting.event(own)
     if is_dask(points.X):
-        if own is not None:
-            raise NotImplementedError("events of dask arrays are not clustered one by one yet; give X.compute()")
-        return points, spanning_tree_of(points.X, min_samples, period, alpha, partition)
+        if own is None:
+            return points, spanning_tree_of(points.X, min_samples, period, alpha, partition)
+        check_count(len(points.X))
+        own = points.aligned("event", own, groups)
+        return points, lazy_event_trees(points.X, own, min_samples, period, alpha, partition)
     array = for_kernels("X", to_host(points.X))
     check_count(len(array))
     _check_reach(array, alpha)
     with expecting(_KERNELS):
         if own is None:
             return points, _tree(array, min_samples, period, alpha)
-        return points, _forest(array, to_host(points.aligned("event", own, groups)), min_samples, period, alpha)
+        own = to_host(points.aligned("event", own, groups))
+        return points, joined([event_trees(array, own, min_samples, period, alpha)])
 
 
 def linkage_of(tree: SpanningTree) -> npt.NDArray[np.float64]:
@@ -72,25 +76,8 @@ def _as_result(tree: SpanningTree) -> dict[str, Any]:
     return {"Z": linkage_of(tree)}
 
 
-def _forest(
-    X: npt.NDArray[Any], event: npt.NDArray[Any], min_samples: int, period: tuple[float, ...], alpha: float
-) -> SpanningTree:
-    """Return the trees of all events, their first points joined by edges of infinite weight."""
-    order = np.argsort(event, kind="stable")
-    members = np.split(order, np.flatnonzero(np.diff(event[order])) + 1)
-    trees = [_tree(X[rows], min_samples, period, alpha) for rows in members]
-    firsts = np.sort([rows[0] for rows in members])
-    joins = np.column_stack([np.full(len(firsts) - 1, firsts[0]), firsts[1:]])
-    edges = np.concatenate([*(rows[tree.edges] for rows, tree in zip(members, trees, strict=True)), joins])
-    weight = np.concatenate([*(tree.weight for tree in trees), np.full(len(joins), np.inf)])
-    core = np.empty(len(X))
-    core[order] = np.concatenate([tree.core for tree in trees])
-    by = np.lexsort((edges[:, 1], edges[:, 0], weight))
-    return SpanningTree(edges[by], weight[by], core)
-
-
 def _tree(X: npt.NDArray[Any], min_samples: int, period: tuple[float, ...], alpha: float) -> SpanningTree:
-    """Return the tree of one event; of fewer than `min_samples` points none is dense at any distance."""
+    """Return the tree of all points; of fewer than `min_samples` points none is dense at any distance."""
     if len(X) < min_samples:
         tree = spanning_tree(X, 1, period, alpha)
         return SpanningTree(tree.edges, np.full(len(X) - 1, np.inf), np.full(len(X), np.inf))

@@ -229,7 +229,12 @@ def _tree(blocks: TreeSteps, lazy: Lazy, core: Any) -> LazyTree:
     outsiders = at_once(steps, "all-outsiders", block_trees.joined_outsiders, asking)
     links = steps.each("links", blocks.links, chunks, mine, outsiders, between)
     links = at_once(steps, "all-links", _as_list, links)
-    tree, edges = steps.each("tree", blocks.tree, forest, outsiders, links), max(blocks.plan.size - 1, 0)
+    return lazy_tree(steps.each("tree", blocks.tree, forest, outsiders, links), blocks.plan.size, core)
+
+
+def lazy_tree(tree: Any, n: int, core: Any) -> LazyTree:
+    """Return a tree of n points that one worker makes."""
+    edges = max(n - 1, 0)
     arrays = attributes(tree, {"edges": ((edges, 2), np.int64), "weight": ((edges,), np.float64)})
     return LazyTree(**arrays, core=core, one=tree)
 

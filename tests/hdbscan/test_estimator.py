@@ -89,8 +89,8 @@ def test_what_is_refused() -> None:
             estimator.fit(1e300 * X)
     with pytest.raises(ValueError, match="event must have one value for each of the 150 points"):
         HDBSCAN().fit(X, event=[0, 1])
-    with pytest.raises(NotImplementedError, match=r"events of dask arrays .* give X.compute\(\)"):
-        HDBSCAN().fit(da.from_array(X), event=da.zeros(150, int))
+    with pytest.raises(ValueError, match='partition must be "auto", "layers" or a Partition'):
+        HDBSCAN().fit(da.from_array(X), event=da.zeros(150, int), partition="space")
     with pytest.raises(ValueError, match="eps must be finite and positive"):
         HDBSCAN().fit(X).dbscan_clustering(0.0)
 

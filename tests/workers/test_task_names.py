@@ -16,7 +16,7 @@ from cases.lanes import quick_first
 from dask.utils import key_split
 from distributed import SchedulerPlugin
 
-from daskclust import io, workers
+from daskclust import HDBSCAN, io, workers
 from daskclust.core.run import exchange
 from daskclust.properties import cluster_table
 from daskclust.systems import SYSTEMS
@@ -81,6 +81,14 @@ def test_each_task_of_a_fit_has_a_name_of_the_page(names, monkeypatch, name, few
             fitted = system.estimator(**run.parameters).fit(given.X, **given.columns)
             dask.compute(fitted.labels_, optimize_graph=False)  # steps that Dask does in one are seen, too
             dask.compute(fitted.labels_)
+    assert len(names) > 5
+    assert strange(names) == []
+
+
+def test_each_task_of_events_of_a_spanning_tree_has_a_name_of_the_page(names):
+    X = np.random.default_rng(0).uniform(0, 9, (200, 2))
+    fitted = HDBSCAN(5).fit(da.from_array(X, chunks=(40, 2)), event=np.arange(200) % 7)
+    dask.compute(fitted.labels_, fitted.core_distances_, optimize_graph=False)
     assert len(names) > 5
     assert strange(names) == []
 
