@@ -88,7 +88,7 @@ def test_each_task_of_a_fit_has_a_name_of_the_page(names, monkeypatch, name, few
 def test_each_task_of_events_of_a_spanning_tree_has_a_name_of_the_page(names):
     X = np.random.default_rng(0).uniform(0, 9, (200, 2))
     fitted = HDBSCAN(5).fit(da.from_array(X, chunks=(40, 2)), event=np.arange(200) % 7)
-    dask.compute(fitted.labels_, fitted.core_distances_, optimize_graph=False)
+    dask.compute(fitted.labels_, fitted._tree.core, optimize_graph=False)
     assert len(names) > 5
     assert strange(names) == []
 
