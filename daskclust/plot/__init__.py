@@ -8,12 +8,11 @@ dark notebooks; matplotlib draws for paper. The gallery of the documentation has
 
 from __future__ import annotations
 
-from daskclust.plot._cells import ellipse_grid, ellipses
+from daskclust.plot._cells import channel_medians, ellipse_grid, ellipses
 from daskclust.plot._clusters import clusters, layers
 from daskclust.plot._condensed import condensed_tree
 from daskclust.plot._decision import RHO, decision
 from daskclust.plot._halos import halo_circles, mass_function, projected_density
-from daskclust.plot._medians import channel_medians
 from daskclust.plot._pixels import event_display, hit_map
 from daskclust.plot._save import save
 from daskclust.plot._spanning import spanning_tree
