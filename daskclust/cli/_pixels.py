@@ -82,8 +82,7 @@ class Pixels(ColumnOptions):
                 raise ValueError(message)
 
         refuse(
-            self.layout == "quad" and is_t3pa,
-            f"--layout quad is not for {source}, whose chips are apart; leave it out",
+            self.layout == "quad" and is_t3pa, f"--layout quad is not for {source}, whose chips are apart; leave it out"
         )
         of_words: dict[str, Any] = {
             "--gap": self.gap,

@@ -150,7 +150,6 @@ def _check_layout(kind: str, chips: int | None, layout: str, start: float) -> in
 
 
 def _empty(n: int) -> _Hits:
-    """Return room for n hits."""
     return _Hits(*(np.empty(n, dtype) for dtype in (np.uint16, np.uint16, np.int64, np.uint16, np.uint8, np.int64)))
 
 

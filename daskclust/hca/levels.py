@@ -102,7 +102,8 @@ def _link_part(start: LevelClusters, begin: NDArray[np.int64], rule: Rule, devic
     }  # fmt: skip
     answer = device.empty(size_of(wanted), np.uint8)
     found = parts_of(answer, wanted)
-    blocks, threads = _team_of(sets, m, device)
+    # on CUDA a block takes a set, or all of them one large set
+    blocks, threads = (1, 1) if device is HOST else (multiprocessors() if sets == 1 and m > LARGE else 1, THREADS)
     tables = tables_of(start, begin, rule, device, found["pairs"], found["heights"], blocks, threads)
     roots = found["total"], found["scatter"], found["ends"]
     if isinstance(device, Cuda):
@@ -115,13 +116,6 @@ def _link_part(start: LevelClusters, begin: NDArray[np.int64], rule: Rule, devic
     found = parts_of(answer, wanted)
     first, last = found["ends"].T
     return TreeLevel(found["pairs"], found["heights"], found["total"], found["scatter"], first, last)
-
-
-def _team_of(sets: int, m: int, device: Host | Cuda) -> tuple[int, int]:
-    """Return how many blocks take a set, and their threads: on CUDA one block, or all of them for one large set."""
-    if device is HOST:
-        return 1, 1
-    return (multiprocessors() if sets == 1 and m > LARGE else 1), THREADS
 
 
 def _link_large(tables: Tables, rule: Rule) -> Tables:

@@ -293,7 +293,6 @@ class HDBSCAN(Estimator):
         return least, Selection(method == "eom", epsilon, size, bool(self.allow_single_cluster))
 
     def _select(self, least: int, how: Selection) -> None:
-        """Set the results of a selection."""
         if isinstance(self._tree, LazyTree):
             n = (len(self._like),)
             kinds = {"labels": (n, np.int64), "probability": (n, np.float64), "outlier_score": (n, np.float64)}

@@ -27,7 +27,6 @@ class ColumnArray(BackendArray):
         )
 
     def _rows(self, key: tuple[Any, ...]) -> Any:
-        """Return rows by a slice or a number."""
         (chosen,) = key
         if isinstance(chosen, slice):
             start, stop, step = chosen.indices(self.shape[0])  # xarray reverses rows itself: steps are positive

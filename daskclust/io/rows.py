@@ -120,13 +120,13 @@ class Stored(NamedTuple):
         """Return some columns alone, as an array of the file."""
         if len(self.shape) == 1 or len(wanted) == self.shape[1]:
             return self
-        return self._replace(read=partial(_some_columns, self.read, wanted), shape=(self.shape[0], len(wanted)))
+        return self._replace(read=partial(_columns_of, self.read, wanted), shape=(self.shape[0], len(wanted)))
 
     def column(self, number: int) -> Stored:
         """Return one column as an array (n,) of the file."""
         if len(self.shape) == 1:
             return self
-        return self._replace(read=partial(_one_column, self.read, number), shape=self.shape[:1])
+        return self._replace(read=partial(_columns_of, self.read, number), shape=self.shape[:1])
 
     def columns(self, chunks: Rows) -> list[Any]:
         """Return the columns of the array, each contiguous in memory, or lazy."""
@@ -153,12 +153,8 @@ class Stored(NamedTuple):
         )
 
 
-def _some_columns(read: ReadRows, wanted: Sequence[int], start: int, stop: int) -> npt.NDArray[Any]:
+def _columns_of(read: ReadRows, wanted: int | Sequence[int], start: int, stop: int) -> npt.NDArray[Any]:
     return read(start, stop)[:, wanted]
-
-
-def _one_column(read: ReadRows, number: int, start: int, stop: int) -> npt.NDArray[Any]:
-    return read(start, stop)[:, number]
 
 
 def rows_of_parts(parts: Iterable[tuple[ReadRows, int]], start: int, stop: int) -> list[npt.NDArray[Any]]:

@@ -41,14 +41,7 @@ REST = "*"
 COMPONENTS = ("x", "y", "z")
 
 # What the columns of an array of shape (n, 3) begin with; the variable that an array of shape (n,) becomes.
-KNOWN = {
-    "Coordinates": "",
-    "Velocities": "v",
-    "Velocity": "v",
-    "Masses": "mass",
-    "Mass": "mass",
-    "ParticleIDs": "id",
-}
+KNOWN = {"Coordinates": "", "Velocities": "v", "Velocity": "v", "Masses": "mass", "Mass": "mass", "ParticleIDs": "id"}
 
 
 @dataclass(frozen=True, slots=True)

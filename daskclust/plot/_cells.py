@@ -27,15 +27,7 @@ _ROW = 18  # pixels of a row of the heat map
 _INCHES = 0.22  # the same on paper
 
 
-def ellipses(
-    data: Any,
-    labels: Any,
-    x: Channel,
-    y: Channel,
-    *,
-    sigma: float = 2.0,
-    most: int = 30,
-) -> hv.Overlay:
+def ellipses(data: Any, labels: Any, x: Channel, y: Channel, *, sigma: float = 2.0, most: int = 30) -> hv.Overlay:
     """Draw cells in two channels in the colours of their clusters, with ellipses of the clusters' covariance.
 
     Parameters
@@ -100,7 +92,6 @@ def ellipse_grid(
 def _draw(
     cells: CellMatrix, pair: tuple[Channel, Channel], sigma: float, most: int, *, size: float | None = None
 ) -> Any:
-    """Draw one pair of channels."""
     labels = cells.labels
     places = [cells.place(channel) for channel in pair]
     if cells.names[places[0]] == cells.names[places[1]]:
@@ -151,7 +142,6 @@ def _ellipse(members: Float, sigma: float) -> tuple[list[float], list[float]]:
 
 
 def _pairs(channels: Any, count: int) -> Sequence[tuple[Channel, Channel]]:
-    """Return the pairs of channels to draw."""
     if channels is None:
         if count < 2:
             raise ValueError(f"pairs of channels need at least two, got {count}")
@@ -164,13 +154,7 @@ def _pairs(channels: Any, count: int) -> Sequence[tuple[Channel, Channel]]:
     return list(itertools.combinations(given, 2))
 
 
-def channel_medians(
-    data: Any,
-    labels: Any = None,
-    *,
-    Z: Any = None,
-    scaled: bool = False,
-) -> hv.HeatMap:
+def channel_medians(data: Any, labels: Any = None, *, Z: Any = None, scaled: bool = False) -> hv.HeatMap:
     """Draw the median of each channel in each cluster.
 
     Parameters

@@ -69,7 +69,6 @@ def spanning_tree(data: Any, tree: Any, x: str = "x", y: str = "y") -> hv.Segmen
 
 
 def _longest(ends: list[Any], lengths: Any, kdims: list[Any], length: Any, pixels: int) -> Any:
-    """Return the longest edge in each pixel."""
     import datashader
     import pandas as pd
 
@@ -83,7 +82,6 @@ def _longest(ends: list[Any], lengths: Any, kdims: list[Any], length: Any, pixel
 
 
 def _edges_of(tree: Any) -> tuple[Any, Any]:
-    """Return the ends and the lengths of the edges of a fitted estimator."""
     if hasattr(tree, "edges_"):
         return tree.edges_, tree.lengths_
     if not hasattr(tree, "minimum_spanning_tree_"):

@@ -280,7 +280,6 @@ def _members(device: Host | Cuda, labels: Any, rows: int) -> tuple[Any, Any]:
 
 
 def _empty(device: Host | Cuda, kind: Any, rows: int) -> Any:
-    """Return a tuple of columns to be filled."""
     return kind(*(device.empty(rows, np.float64) for _ in kind._fields))
 
 

@@ -88,7 +88,6 @@ def events_of(layout: FcsLayout, preparation: Preparation, chosen: Sequence[int]
 def _read_events(
     layout: FcsLayout, preparation: Preparation, chosen: tuple[int, ...], dtype: np.dtype[Any], start: int, stop: int
 ) -> npt.NDArray[Any]:
-    """Return events start to stop."""
     columns = np.array([c.linear(x) for c, x in zip(layout.channels, _stored(layout, start, stop), strict=True)])
     preparation.apply(columns)
     return np.ascontiguousarray(columns[list(chosen)].T, dtype)

@@ -107,7 +107,6 @@ def _parts(file: Any, tree: str | None, path: str) -> tuple[str, dict[str, Any]]
 
 
 def _tree_name(file: Any, tree: str | None, path: str) -> str:
-    """Return the name of the tree or RNTuple to read."""
     known = list(file.keys(cycle=False, filter_classname=_CLASSES))
     if tree is None:
         if len(known) != 1:

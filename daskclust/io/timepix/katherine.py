@@ -135,7 +135,6 @@ def _ticks(
     hits: npt.NDArray[np.intp],
     fast_clock: bool,
 ) -> npt.NDArray[np.int64]:
-    """Return the times of hits in ticks of 1.5625 ns."""
     setters = np.flatnonzero((kind == _OFFSET) | (kind == _FRAME))
     offsets = np.where(kind[setters] == _OFFSET, value[setters] & 0xFFFFFFFF, 0)
     # Before the first setter the offset is 0.

@@ -114,7 +114,6 @@ def _whole(
 
 
 def _pixel_words(block: Block) -> Words:
-    """Return the words of hits."""
     x, y = (_whole(block[name], name, 255).astype(np.uint64) for name in ("x", "y"))
     ticks = _whole(block["toa"], "toa", _LATEST, TICK)
     tot = _whole(block["tot"], "tot", 1023, TOT_TICK).astype(np.uint64)
