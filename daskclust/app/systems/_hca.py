@@ -215,8 +215,7 @@ def not_clustered(ds: xr.Dataset) -> list[str]:
     if "X" not in ds.variables or "channel" not in ds["X"].coords:
         return []
     names = [(str(name),) for name in ds["channel"].values]
-    found: list[str] = aside(range(len(names)), names).get(NOT_CLUSTERED, [])
-    return found
+    return aside(range(len(names)), names).get(NOT_CLUSTERED, [])
 
 
 def _how(values: Values) -> dict[str, Any]:

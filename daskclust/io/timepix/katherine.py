@@ -142,5 +142,4 @@ def _ticks(
     chosen = low[hits]
     coarse = of_hit * _WINDOW + ((chosen >> np.uint32(14)) & np.uint32(_WINDOW - 1)).astype(np.int64)
     fine = (chosen & np.uint32(0xF)).astype(np.int64) if fast_clock else np.int64(0)
-    ticks: npt.NDArray[np.int64] = coarse * COARSE - fine
-    return ticks
+    return coarse * COARSE - fine

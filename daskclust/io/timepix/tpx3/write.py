@@ -109,8 +109,7 @@ def _whole(
             f"{name} must be from {least} to {largest * unit:g}, got {values[first]!r} ({row.format(first)}); leave "
             "such rows out, or correct them"
         )
-    whole: npt.NDArray[np.int64] = scaled.astype(np.int64)
-    return whole
+    return scaled.astype(np.int64)
 
 
 def _pixel_words(block: Block) -> Words:
