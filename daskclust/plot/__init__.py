@@ -19,27 +19,8 @@ from daskclust.plot._spectra import cluster_sizes, energy_spectrum, rate, size_s
 from daskclust.plot._trees import dendrogram, point_height_scatter
 
 __all__ = [
-    "RHO",
-    "channel_medians",
-    "cluster_sizes",
-    "clusters",
-    "condensed_tree",
-    "decision",
-    "dendrogram",
-    "ellipse_grid",
-    "ellipses",
-    "energy_spectrum",
-    "event_display",
-    "halo_circles",
-    "hit_map",
-    "layers",
-    "mass_function",
-    "point_height_scatter",
-    "projected_density",
-    "rate",
-    "save",
-    "size_spectrum",
-    "spanning_tree",
-    "tof_spectrum",
-    "tot_spectrum",
-]
+    "RHO", "channel_medians", "cluster_sizes", "clusters", "condensed_tree", "decision", "dendrogram",
+    "ellipse_grid", "ellipses", "energy_spectrum", "event_display", "halo_circles", "hit_map", "layers",
+    "mass_function", "point_height_scatter", "projected_density", "rate", "save", "size_spectrum", "spanning_tree",
+    "tof_spectrum", "tot_spectrum",
+]  # fmt: skip
