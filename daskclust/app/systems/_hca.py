@@ -12,7 +12,7 @@ import xarray as xr
 
 from daskclust.app.parameters import Parameter, rounded
 from daskclust.app.selection import LINKAGE
-from daskclust.app.systems._base import ExplorerSystem, Values, Workload, coordinates, is_plain
+from daskclust.app.systems._base import ExplorerSystem, Ground, Values, Workload, coordinates, is_plain
 from daskclust.core import hierarchy as tree
 from daskclust.core.data.inputs import NOT_CLUSTERED
 from daskclust.core.data.quote import argument
@@ -28,7 +28,7 @@ _APRIORI = {"given": "apriori", "none": None, "kmeans": "kmeans"}  # what ``ds.c
 
 
 @dataclass(frozen=True, eq=False)
-class Hierarchy:
+class Hierarchy(Ground):
     """SciPy's linkage of cells: what the dendrogram draws and what is cut."""
 
     linkage: npt.NDArray[np.float64]
