@@ -29,11 +29,7 @@ Noise = Literal["ignore", "cluster"]
 
 
 def purity(
-    truth: npt.ArrayLike,
-    labels: npt.ArrayLike,
-    *,
-    sample_weight: npt.ArrayLike | None = None,
-    noise: Noise = "ignore",
+    truth: npt.ArrayLike, labels: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None, noise: Noise = "ignore"
 ) -> float:
     """Return the fraction of clustered weight that belongs to the main true cluster of its cluster.
 
@@ -67,11 +63,7 @@ def purity(
 
 
 def completeness(
-    truth: npt.ArrayLike,
-    labels: npt.ArrayLike,
-    *,
-    sample_weight: npt.ArrayLike | None = None,
-    noise: Noise = "ignore",
+    truth: npt.ArrayLike, labels: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None, noise: Noise = "ignore"
 ) -> float:
     """Return the fraction of true clusters' weight that is in the main predicted cluster of its true cluster.
 
@@ -102,11 +94,7 @@ def completeness(
 
 
 def f_score(
-    truth: npt.ArrayLike,
-    labels: npt.ArrayLike,
-    *,
-    sample_weight: npt.ArrayLike | None = None,
-    noise: Noise = "ignore",
+    truth: npt.ArrayLike, labels: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None, noise: Noise = "ignore"
 ) -> float:
     """Return the harmonic mean of purity and completeness.
 

@@ -188,7 +188,6 @@ class Explorer(Live):
 
     # ----------------------------------------------------------------------------------------------------------- looks
     def _use_look(self, look: Look) -> None:
-        """Draw the page in light or dark colours."""
         if look is self._look:
             return
         self._look = look

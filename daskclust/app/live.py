@@ -60,6 +60,11 @@ class Live(Viewer):
     _panel: Any  # the page
     chooser: Any  # of the system
     _built: ExplorerSystem  # whose views there are
+    _build: Callable[[], None]  # lays out widgets and views of the present system
+    _update_address: Callable[[], None]
+    draw: Callable[[tuple[str, str]], None]
+    seen: Callable[[], Seen]
+    set_values: Callable[[dict[str, Any]], None]
 
     def __init__(self, state: State) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -90,26 +95,6 @@ class Live(Viewer):
         self.cancel = button("Cancel", self._cancel_job, **how)
         self.work = pn.Row(self._words, self.run_anyway, self.cancel, visible=False, styles=_BOX, margin=0)
         self.board = Board(self._update_address)
-
-    def _build(self) -> None:
-        """Lay out widgets and views of the present system."""
-        raise NotImplementedError
-
-    def draw(self, axes: tuple[str, str]) -> None:
-        """Make views of the present system."""
-        raise NotImplementedError
-
-    def seen(self) -> Seen:
-        """Return what figures show: the axes as they are now."""
-        raise NotImplementedError
-
-    def _update_address(self) -> None:
-        """Write the present view to the page's address."""
-        raise NotImplementedError
-
-    def set_values(self, values: dict[str, Any]) -> None:
-        """Set values of parameters."""
-        raise NotImplementedError
 
     def _request_update(self) -> None:
         """Compute and show the present request: at once, or in a process where it takes long."""
@@ -234,7 +219,6 @@ class Live(Viewer):
         self.note.param.update(object=in_html(warning), visible=bool(warning))
 
     def _clear_error(self) -> None:
-        """Hide the error of earlier values."""
         self._has_failed = self._is_refused = self.note.visible = False
 
     # ------------------------------------------------------------------------------------------------------- long work
@@ -276,7 +260,6 @@ class Live(Viewer):
             later(end)
 
     def _end_job(self, job: LongJob, then: Callable[[Any], None], result: Any) -> None:
-        """Pass on the result of a job, or its error."""
         if self.job is job:
             self.job = self._began = None
             then(result)
@@ -314,7 +297,6 @@ class Live(Viewer):
 
     # --------------------------------------------------------------------------------------------------------- waiting
     def _schedule_tick(self) -> None:
-        """Update the progress bar in a moment."""
         if self._later is not None and not self._is_ticking:
             self._is_ticking = True
             timer = threading.Timer(_TICK, self._later, (self._tick,))

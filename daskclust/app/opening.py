@@ -191,7 +191,6 @@ def part_of(ds: xr.Dataset) -> tuple[xr.Dataset, OpenedPart | None]:
 
 
 def _dim(ds: xr.Dataset) -> str:
-    """Return the dimension of points."""
     return str(next(iter(ds.chunks)) if ds.chunks and "x" not in ds.variables else ds[_positions(ds)[0]].dims[0])
 
 
@@ -247,7 +246,6 @@ def _limits(names: list[str], sample: Array, share: float, among: Limits) -> dic
 
 
 def _within(chunk: xr.Dataset, inside: Limits, dim: str) -> xr.Dataset:
-    """Return the points of a chunk that are within limits, in memory."""
     loaded = chunk.compute()
     columns = [(loaded[name].values, ends) for name, ends in inside.items()]
     there = np.logical_and.reduce([(values >= low) & (values <= high) for values, (low, high) in columns])

@@ -53,8 +53,7 @@ class Outcome:
     @cached_property
     def label(self) -> npt.NDArray[np.int64]:
         """Cluster of each point."""
-        label: npt.NDArray[np.int64] = self.result["label"].values
-        return label
+        return self.result["label"].values
 
     @cached_property
     def n_clusters(self) -> int:

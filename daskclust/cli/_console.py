@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.panel import Panel
 from rich.segment import Segment
 from rich.table import Table
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from daskclust.core.data.fields import CALORIMETER, PARTICLES, TIMEPIX
 from daskclust.core.data.quote import printable
@@ -114,6 +114,9 @@ class _Manual:
     def __init__(self, *args: Any, help: str | None = None, epilog: str | None = None, **options: Any) -> None:
         paragraphs = re.sub(r"(?<!\n)\n(?!\n)", " ", help or "")  # a line each: the terminal's width breaks them
         super().__init__(*args, help=paragraphs, **options)  # type: ignore[call-arg]
+        for parameter in self.params:  # type: ignore[attr-defined]
+            if isinstance(parameter, TyperArgument):  # <list[Path]> tells nothing beside FILE
+                parameter.display_type_rich = lambda ctx: None  # type: ignore[method-assign]
         self.examples = (epilog or "").strip("\n")
         self._shows_all = True
 

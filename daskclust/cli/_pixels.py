@@ -82,8 +82,7 @@ class Pixels(ColumnOptions):
                 raise ValueError(message)
 
         refuse(
-            self.layout == "quad" and is_t3pa,
-            f"--layout quad is not for {source}, whose chips are apart; leave it out",
+            self.layout == "quad" and is_t3pa, f"--layout quad is not for {source}, whose chips are apart; leave it out"
         )
         of_words: dict[str, Any] = {
             "--gap": self.gap,
@@ -213,7 +212,7 @@ def _with_rows(data: xr.Dataset, first_row: int) -> xr.Dataset:
         return data.assign({ROW: ("hit", rows)})
     import numpy as np
 
-    from daskclust.io.on_demand import on_demand
+    from daskclust.io.rows import on_demand
 
     def numbers(start: int, stop: int) -> Any:
         return np.arange(first_row + start, first_row + stop)

@@ -81,7 +81,6 @@ def _inputs(paths: Sequence[str], endings: Sequence[str]) -> list[str]:
 
 # ---------------------------------------------------------------------------------------------------------------- pipes
 def _check_pipes(paths: Sequence[str], piped_out: Sequence[str], given: Mapping[str, Any]) -> None:
-    """Refuse pipes that cannot be."""
     if PIPE in paths and len(paths) > 1:
         raise ValueError(f"- is what is piped in, which is read alone, got {' '.join(paths)}; write it to a file first")
     if PIPE in paths and sys.stdin.isatty():

@@ -30,10 +30,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_WITHOUT = {
-    "energy": "no energy column: every hit weighs 1",
-    "layer": "no layer column: all hits are on one layer",
-}
+_WITHOUT = {"energy": "no energy column: every hit weighs 1", "layer": "no layer column: all hits are on one layer"}
 
 EXAMPLES = """
   # hits of a file, with their clusters
@@ -51,8 +48,7 @@ def clue(
     ],
     *,
     given: Annotated[
-        dict[str, Any],
-        ParametersOf("clue:CLUE", "dc", "rhoc", "delta_c", "delta_o", "kernel", "neighbor_weight"),
+        dict[str, Any], ParametersOf("clue:CLUE", "dc", "rhoc", "delta_c", "delta_o", "kernel", "neighbor_weight")
     ],
     wrap: Annotated[
         list[str] | None, clustering("Period of an axis, phi=6.283; repeatable.", metavar="TEXT", default="open")
@@ -102,9 +98,9 @@ def clue(
         weight = "energy" if "energy" in result else None
         job.table(lambda: cluster_table(result, weight=weight, n_clusters=count))
     job.show()
-    of_axes = ["--coordinates", coordinates] if coordinates else []
-    shown = given | {"rhoc": None if isinstance(given["rhoc"], str) else given["rhoc"], "neighbor_weight": None}
-    job.next("clue", shown, *of_axes, reading=words_of(file, ColumnOptions))
+    shown = {"coordinates": coordinates, **given, "neighbor_weight": None}
+    shown |= {"rhoc": None} if isinstance(given["rhoc"], str) else {}
+    job.next("clue", shown, reading=words_of(file, ColumnOptions))
 
 
 def _why(result: xr.Dataset, rhoc: float | str) -> str:

@@ -60,10 +60,7 @@ class RunningHca(Running):
 def hca(
     paths: Annotated[list[Path], file_argument("Cells: .fcs, .parquet, .csv, or a file of gmhclust.", *_CELLS)],
     *,
-    given: Annotated[
-        dict[str, Any],
-        ParametersOf("hca:MahalanobisHCA", *_PARAMETERS, required=("threshold",)),
-    ],
+    given: Annotated[dict[str, Any], ParametersOf("hca:MahalanobisHCA", *_PARAMETERS, required=("threshold",))],
     apriori: Annotated[
         str | None, clustering("A column with apriori clusters; a number or kmeans; none.", default="column apriori")
     ] = None,

@@ -112,6 +112,11 @@ class Reading(ColumnOptions):
         return words_of(self, ColumnOptions) if self.particle_type == "dm" else None
 
 
+def _box_of(points: xr.Dataset, parameters: dict[str, Any]) -> Any:
+    """Return the box that points are clustered in."""
+    return points.attrs.get("boxsize") if parameters["boxsize"] == "auto" else parameters["boxsize"]
+
+
 def _box_in_words(box: Any) -> list[str]:
     """Return the option for a box, which not every output tells."""
     sides = box if isinstance(box, list | tuple) else [box]
@@ -165,26 +170,24 @@ def dbscan(
         job.save_points(result, "dbscan", is_converted=file.units is not None)
         job.table(lambda: _table(result, parameters, count))
     job.show()
-    of_axes = ["--coordinates", coordinates] if coordinates else []
-    box = points.attrs.get("boxsize") if parameters["boxsize"] == "auto" else parameters["boxsize"]
-    job.next("dbscan", given, *of_axes, *_box_in_words(box), reading=file.words)
+    shown = {"coordinates": coordinates, **given}
+    job.next("dbscan", shown, *_box_in_words(_box_of(points, parameters)), reading=file.words)
 
 
 def _table(result: xr.Dataset, parameters: dict[str, Any], count: int) -> xr.Dataset:
     """Return the table of clusters; in a box they may be across its faces."""
     from daskclust.properties import cluster_table, halo_table
 
-    box, axes, weight = parameters["boxsize"], parameters["coordinates"], parameters.get("weight")
-    if axes is None and (result.attrs.get("boxsize") if box == "auto" else box) is not None:
-        return halo_table(result, boxsize=box, mass=weight, velocities=None, n_clusters=count)
+    axes, weight = parameters["coordinates"], parameters.get("weight")
+    if axes is None and _box_of(result, parameters) is not None:
+        return halo_table(result, boxsize=parameters["boxsize"], mass=weight, velocities=None, n_clusters=count)
     return cluster_table(result, weight=weight, coords=axes, n_clusters=count)
 
 
 def _why_no_core(points: xr.Dataset, parameters: dict[str, Any]) -> str:
     """Return how many neighbours a point has at most: the density of CLUE, whose kernel is flat."""
-    least, eps, box = parameters["min_samples"], parameters["eps"], parameters["boxsize"]
+    least, eps, box = parameters["min_samples"], parameters["eps"], _box_of(points, parameters)
     axes = parameters["coordinates"] or [name for name in ("x", "y", "z") if name in points]
-    box = points.attrs.get("boxsize") if box == "auto" else box
     sides = box if isinstance(box, list | tuple) else [box] * len(axes)
     wrap = {axis: side for axis, side in zip(axes, sides, strict=True) if side}
     alone = {"coordinates": axes, "layer": None, "event": None, "weight": parameters["weight"]}
@@ -199,8 +202,7 @@ def fof(
     *,
     b: Annotated[float | None, clustering("Linking length over the mean separation: 0.2 usually.")] = None,
     linking_length: Annotated[
-        float | None,
-        clustering("Or the length itself, in the positions' unit.", parser=quantity, metavar="N[UNIT]"),
+        float | None, clustering("Or the length itself, in the positions' unit.", parser=quantity, metavar="N[UNIT]")
     ] = None,
     given: Annotated[dict[str, Any], ParametersOf("dbscan:FriendsOfFriends", "min_members")],
     boxsize: Box = None,
@@ -238,7 +240,7 @@ def fof(
         result = job.cluster(particles, "fof", parameters, ["label"])
         label = result["label"]
         count = _count(label)
-        box = particles.attrs.get("boxsize") if parameters["boxsize"] == "auto" else parameters["boxsize"]
+        box = _box_of(particles, parameters)
         is_closed = box is not None and all(np.ravel(box)) and label.size > 0
         separation = mean_separation(particles.assign_attrs(boxsize=box), 1.0) if is_closed else None
         job.summary = {
@@ -313,14 +315,11 @@ def hdbscan(
     job.show()
     if any(given[name] != default for name, default in _NOT_EXPLORED.items()):
         return
-    size, samples = given["min_cluster_size"], given["min_samples"]
-    more = ["--min-samples", str(size if samples is None else samples)]
-    more += ["--coordinates", coordinates] if coordinates else []
-    box = points.attrs.get("boxsize") if parameters["boxsize"] == "auto" else parameters["boxsize"]
+    more = ["--min-samples", str(given["min_samples"] or given["min_cluster_size"])]
     explored = {name: given[name] for name in given if name not in ("min_samples", *_NOT_EXPLORED)}
-    job.next("hdbscan", explored, *more, *_box_in_words(box), reading=file.words)
+    shown = {"coordinates": coordinates, **explored}
+    job.next("hdbscan", shown, *more, *_box_in_words(_box_of(points, parameters)), reading=file.words)
 
 
 def _count(label: xr.DataArray) -> int:
-    """Return the number of clusters."""
     return int(label.data.max()) + 1 if label.size else 0

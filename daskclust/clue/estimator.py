@@ -14,15 +14,7 @@ from daskclust.clue.plan import CluePlan
 from daskclust.core.data.checks import axis_periods, check_distance, check_positive
 from daskclust.core.data.columns import groups, plain, reals
 from daskclust.core.data.foreign import unit_of
-from daskclust.core.data.inputs import (
-    EVENT,
-    LAYER,
-    WEIGHT,
-    Points,
-    aligned_column,
-    joined_groups,
-    read_points,
-)
+from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT, Points, aligned_column, joined_groups, read_points
 from daskclust.core.data.nested import flat, nest
 from daskclust.core.data.units import threshold_in
 from daskclust.core.device.arrays import device_of, is_cuda, is_dask, library, on_device_of

@@ -111,7 +111,6 @@ class CluePlan(ClueParameters):
         return Chains(densities, parent, is_seed, is_exit)
 
     def _ends(self, device: Host | Cuda, chains: Chains, exits: Any) -> ChainEnds:
-        """Return where chains of own points end."""
         chunk, n = chains.densities.chunk, len(chains.root)
         is_seed, end_of = chains.is_seed, device.empty(n, np.int32)
         number_of_exit = device.full(n if len(exits) else 0, -1, np.int32)

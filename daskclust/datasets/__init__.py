@@ -16,18 +16,6 @@ from ._spreader import seed_spreader
 from ._timepix import readout_order, timepix
 
 __all__ = [
-    "FILES",
-    "PublicFile",
-    "anisotropic_blobs",
-    "apriori_gaussians",
-    "calorimeter",
-    "circles",
-    "cosmology_box",
-    "cytometry",
-    "fetch",
-    "hgcal_event",
-    "moons",
-    "readout_order",
-    "seed_spreader",
-    "timepix",
-]
+    "FILES", "PublicFile", "anisotropic_blobs", "apriori_gaussians", "calorimeter", "circles", "cosmology_box",
+    "cytometry", "fetch", "hgcal_event", "moons", "readout_order", "seed_spreader", "timepix",
+]  # fmt: skip

@@ -217,7 +217,6 @@ def _halo_sizes(random: np.random.Generator, n: int, slope: float, smallest: int
 
 
 def _positions(table: _Halos, index: Bits) -> npt.NDArray[np.float32]:
-    """Return x, y and z."""
     keys = table.order.keys
     number, is_inside, halo = table.order.places(table.first, index)
     inside, outside = number[is_inside], number[~is_inside]
@@ -232,7 +231,6 @@ def _positions(table: _Halos, index: Bits) -> npt.NDArray[np.float32]:
 
 
 def _velocities(table: _Halos, index: Bits) -> npt.NDArray[np.float32]:
-    """Return vx, vy and vz."""
     number, is_inside, halo = table.order.places(table.first, index)
     out = normals(table.order.keys[5:9], number)[:3]
     out[:, is_inside] = table.velocity[:, halo] + out[:, is_inside] * table.dispersion[halo]
@@ -241,5 +239,4 @@ def _velocities(table: _Halos, index: Bits) -> npt.NDArray[np.float32]:
 
 
 def _masses(table: _Halos, index: Bits) -> npt.NDArray[np.float32]:
-    """Return the mass, which is that of all particles."""
     return np.full((1, len(index)), table.particle_mass, np.float32)

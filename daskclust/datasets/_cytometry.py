@@ -133,7 +133,6 @@ def apriori_gaussians(
 
 
 def _dataset(table: Any, n: int, d: int, chunks: int | None, truth: str, attrs: dict[str, Any]) -> xr.Dataset:
-    """Return the data set of cells that a table gives."""
     of: Steps = {_positions: (d, np.float32), clusters: (1, np.int64)}
     X, (number,) = make_blocks(table, of, n, chunks, "daskclust-datasets-cytometry")
     return xr.Dataset(
@@ -144,7 +143,6 @@ def _dataset(table: Any, n: int, d: int, chunks: int | None, truth: str, attrs: 
 
 
 def _populations(order: Order, d: int, k: int, rarest: float) -> _Gaussians:
-    """Return populations of a blood sample."""
     random = np.random.default_rng(order.seed)
     shares = np.geomspace(1.0, rarest, k)
     first = np.concatenate([[0.0], np.cumsum(shares)[:-1]]) / shares.sum() * order.n_inside
@@ -156,7 +154,6 @@ def _populations(order: Order, d: int, k: int, rarest: float) -> _Gaussians:
 
 
 def _groups(order: Order, d: int, k: int, size: int, spread: float, extent: float) -> _Gaussians:
-    """Return clusters of one size."""
     random = np.random.default_rng(order.seed)
     centre = random.random((d, k)) * extent
     deviations = spread * 2.0 ** random.uniform(-1.0, 1.0, (k, d))
@@ -172,7 +169,6 @@ def _roots(random: np.random.Generator, deviations: Float) -> Float:
 
 
 def _positions(table: _Gaussians, index: Bits) -> npt.NDArray[np.float32]:
-    """Return the values in all channels."""
     d, keys = len(table.centre), table.order.keys
     number, is_inside, cluster = table.order.places(table.first, index)
     out = np.empty((d, len(index)))

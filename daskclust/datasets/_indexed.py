@@ -58,13 +58,9 @@ def clusters(table: Any, index: Bits) -> Int:
 def draw(rng: RNG, n: int, noise: float, shuffle: bool, count: int) -> Order:
     """Return the order of n points with `count` keys."""
     random = np.random.default_rng(rng)
-    seed, keys = int(random.integers(1 << 63)), draw_keys(random, 4 + count)
+    seed = int(random.integers(1 << 63))
+    keys = random.integers(0, 1 << 64, 4 + count, dtype=np.uint64)  # of independent streams of numbers
     return Order(int(n), int(n) - round(noise * n), bool(shuffle), seed, keys[:4], keys[4:])
-
-
-def draw_keys(random: np.random.Generator, count: int) -> Bits:
-    """Return keys of independent streams of numbers."""
-    return random.integers(0, 1 << 64, count, dtype=np.uint64)
 
 
 def random_bits(key: np.uint64, index: Bits) -> Bits:

@@ -111,8 +111,7 @@ def _sizes(random: np.random.Generator, kind: Kind, n: int) -> tuple[Int, npt.ND
 
 def _even_quantiles(random: np.random.Generator, n: int) -> Float:
     """Return n numbers at even steps in 0 to 1, in random order."""
-    quantiles: Float = random.permutation((np.arange(n) + 0.5) / max(n, 1))
-    return quantiles
+    return random.permutation((np.arange(n) + 0.5) / max(n, 1))
 
 
 def _discs(random: np.random.Generator, most: int) -> tuple[Int, Int]:

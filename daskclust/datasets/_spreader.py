@@ -140,7 +140,6 @@ def _reflected(values: Float, size: float) -> Float:
 
 
 def _positions(table: _Spots, index: Bits) -> npt.NDArray[np.float32]:
-    """Return all coordinates."""
     d, keys = len(table.centre), table.order.keys
     number, is_on_walk, spot = table.order.places(table.first, index)
     inside, outside = number[is_on_walk], number[~is_on_walk]
@@ -152,6 +151,5 @@ def _positions(table: _Spots, index: Bits) -> npt.NDArray[np.float32]:
 
 
 def _walks(table: _Spots, index: Bits) -> Int:
-    """Return the number of the walk."""
     spot = clusters(table, index)
     return np.where(spot >= 0, table.walk[spot], NOISE) if len(table.walk) else spot

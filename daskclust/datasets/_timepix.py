@@ -150,7 +150,6 @@ def _check_layout(kind: str, chips: int | None, layout: str, start: float) -> in
 
 
 def _empty(n: int) -> _Hits:
-    """Return room for n hits."""
     return _Hits(*(np.empty(n, dtype) for dtype in (np.uint16, np.uint16, np.int64, np.uint16, np.uint8, np.int64)))
 
 
@@ -204,8 +203,7 @@ def _draw(
 def _quad_chip(x: npt.NDArray[np.uint16], y: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:
     """Return which chip of a quad each pixel is on: 3 and 0 below, 2 and 1 above, from left to right."""
     chip_at = np.array([[3, 0], [2, 1]], dtype=np.uint8)
-    chip: npt.NDArray[np.uint8] = chip_at[y // _SIDE, x // _SIDE]
-    return chip
+    return chip_at[y // _SIDE, x // _SIDE]
 
 
 def readout_order(ds: xr.Dataset, disorder: float = 20_000.0, *, rng: RNG = None) -> Int:
@@ -244,5 +242,4 @@ def readout_order(ds: xr.Dataset, disorder: float = 20_000.0, *, rng: RNG = None
         raise ValueError(f"the Dataset has no variable 'toa'; it has {', '.join(map(str, ds)) or 'none'}")
     toa = np.asarray(ds["toa"].values)
     delivered = toa + np.random.default_rng(rng).uniform(0.0, disorder, toa.size)
-    order: Int = np.argsort(delivered, kind="stable")
-    return order
+    return np.argsort(delivered, kind="stable")

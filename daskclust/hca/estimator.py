@@ -13,15 +13,7 @@ import numpy as np
 from daskclust.core import hierarchy
 from daskclust.core.data.checks import check_whole
 from daskclust.core.data.columns import column, groups, plain
-from daskclust.core.data.inputs import (
-    Points,
-    cells_of,
-    chunked_as,
-    read_points,
-    split_points,
-    stack,
-    table_of,
-)
+from daskclust.core.data.inputs import Points, cells_of, chunked_as, read_points, split_points, stack, table_of
 from daskclust.core.data.lazy import along_points, map_rows, whole
 from daskclust.core.data.nested import nest, without_lists
 from daskclust.core.device.arrays import is_dask, keeping_device, library, on_device_of, to_host
@@ -316,7 +308,6 @@ def _far_spreads(X: Any, axes: Sequence[Any]) -> str:
 
 
 def _members(threshold: Any, n: int) -> float:
-    """Return the threshold as a number of points."""
     if isinstance(threshold, bool | np.bool_) or not isinstance(threshold, int | float | np.integer | np.floating):
         raise TypeError(f"threshold must be a number, got {threshold!r}")
     if isinstance(threshold, float | np.floating):

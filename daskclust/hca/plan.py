@@ -182,7 +182,6 @@ def _check_whole_groups(groups: list[tuple[NDArray[np.int64], ...]]) -> None:
 
 
 def _together(frontiers: list[Frontier]) -> tuple[LevelClusters, History]:
-    """Put the frontiers of all chunks together."""
     if len(frontiers) == 1:
         return frontiers[0].clusters, frontiers[0].history
     device = device_of(frontiers[0].clusters.total)

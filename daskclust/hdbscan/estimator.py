@@ -16,11 +16,10 @@ from daskclust.core.hierarchy.cuts import label_kept
 from daskclust.core.merge.labels import NOISE, without_small
 from daskclust.core.space.partition import Partition
 from daskclust.estimator import Estimator
-from daskclust.hdbscan.condensed import ROW, as_table, condensed_tree
+from daskclust.hdbscan.condensed import ROW, Selection, as_table, condensed_tree, labels_of
 from daskclust.hdbscan.emst import Boxsize
 from daskclust.hdbscan.forest import lazy_linkage, linkage_of, read_forest
 from daskclust.hdbscan.plan import LazyTree
-from daskclust.hdbscan.selection import Selection, labels_of
 from daskclust.hdbscan.spanning_tree import SpanningTree
 
 _MOST = 2**31 - 1
@@ -293,7 +292,6 @@ class HDBSCAN(Estimator):
         return least, Selection(method == "eom", epsilon, size, bool(self.allow_single_cluster))
 
     def _select(self, least: int, how: Selection) -> None:
-        """Set the results of a selection."""
         if isinstance(self._tree, LazyTree):
             n = (len(self._like),)
             kinds = {"labels": (n, np.int64), "probability": (n, np.float64), "outlier_score": (n, np.float64)}

@@ -1,4 +1,4 @@
-"""Rows of files: read at once, or as dask arrays whose blocks read their own rows when they are needed."""
+"""Rows of files: read at once, when they are sliced, or as dask arrays whose blocks read their own rows."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import xarray as xr
+from xarray.backends import BackendArray
+from xarray.core import indexing
 
 from daskclust.core.device.arrays import is_dask
 from daskclust.core.space.partition import block_sizes
@@ -120,13 +123,13 @@ class Stored(NamedTuple):
         """Return some columns alone, as an array of the file."""
         if len(self.shape) == 1 or len(wanted) == self.shape[1]:
             return self
-        return self._replace(read=partial(_some_columns, self.read, wanted), shape=(self.shape[0], len(wanted)))
+        return self._replace(read=partial(_columns_of, self.read, wanted), shape=(self.shape[0], len(wanted)))
 
     def column(self, number: int) -> Stored:
         """Return one column as an array (n,) of the file."""
         if len(self.shape) == 1:
             return self
-        return self._replace(read=partial(_one_column, self.read, number), shape=self.shape[:1])
+        return self._replace(read=partial(_columns_of, self.read, number), shape=self.shape[:1])
 
     def columns(self, chunks: Rows) -> list[Any]:
         """Return the columns of the array, each contiguous in memory, or lazy."""
@@ -153,12 +156,8 @@ class Stored(NamedTuple):
         )
 
 
-def _some_columns(read: ReadRows, wanted: Sequence[int], start: int, stop: int) -> npt.NDArray[Any]:
+def _columns_of(read: ReadRows, wanted: int | Sequence[int], start: int, stop: int) -> npt.NDArray[Any]:
     return read(start, stop)[:, wanted]
-
-
-def _one_column(read: ReadRows, number: int, start: int, stop: int) -> npt.NDArray[Any]:
-    return read(start, stop)[:, number]
 
 
 def rows_of_parts(parts: Iterable[tuple[ReadRows, int]], start: int, stop: int) -> list[npt.NDArray[Any]]:
@@ -227,3 +226,32 @@ def _state(path: str) -> tuple[int, ...]:
 def _read_block(*, stored: Stored, block_info: Mapping[Any, Any]) -> npt.NDArray[Any]:
     """Read the rows of one block; dask tells which ones."""
     return stored.rows(*block_info[None]["array-location"][0])
+
+
+# ----------------------------------------------------------------------------------------------------------- on demand
+class _ColumnArray(BackendArray):
+    """A column of a file, of which xarray reads the rows that are asked for."""
+
+    def __init__(self, read: ReadRows, length: int, dtype: Any) -> None:
+        self.read, self.shape, self.dtype = read, (length,), np.dtype(dtype)
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> npt.NDArray[Any]:
+        """Return the rows that a key chooses."""
+        return indexing.explicit_indexing_adapter(  # type: ignore[no-any-return,unused-ignore]
+            key, self.shape, indexing.IndexingSupport.BASIC, self._rows
+        )
+
+    def _rows(self, key: tuple[Any, ...]) -> Any:
+        (chosen,) = key
+        if isinstance(chosen, slice):
+            start, stop, step = chosen.indices(self.shape[0])  # xarray reverses rows itself: steps are positive
+            return self.read(start, stop)[::step]
+        return self.read(chosen, chosen + 1)[0]
+
+
+def on_demand(
+    dim: str, read: ReadRows, length: int, dtype: Any, attrs: Mapping[str, Any], steps: tuple[int, ...] | None
+) -> xr.Variable:
+    """Return a column that is read when it is used, best in `steps` of so many rows."""
+    values = indexing.LazilyIndexedArray(_ColumnArray(read, length, dtype))
+    return xr.Variable(dim, values, attrs, {"preferred_chunks": {dim: steps}})

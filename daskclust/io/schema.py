@@ -26,8 +26,7 @@ from daskclust.core.data.quote import listed, meant, quoted, repeated, short
 from daskclust.core.data.units import BOX, ONE, check, converted, parse, ratio
 from daskclust.core.device.arrays import is_dask
 from daskclust.io.kinds import conform, target_dtype
-from daskclust.io.on_demand import on_demand
-from daskclust.io.rows import Stored, by_blocks
+from daskclust.io.rows import Stored, by_blocks, on_demand
 
 Columns = Sequence[str] | Mapping[str, str | None]
 
@@ -41,14 +40,7 @@ REST = "*"
 COMPONENTS = ("x", "y", "z")
 
 # What the columns of an array of shape (n, 3) begin with; the variable that an array of shape (n,) becomes.
-KNOWN = {
-    "Coordinates": "",
-    "Velocities": "v",
-    "Velocity": "v",
-    "Masses": "mass",
-    "Mass": "mass",
-    "ParticleIDs": "id",
-}
+KNOWN = {"Coordinates": "", "Velocities": "v", "Velocity": "v", "Masses": "mass", "Mass": "mass", "ParticleIDs": "id"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,13 @@ def joined(found: Mapping[str, xr.Dataset], chunks: Any = None) -> xr.Dataset:
     sizes = [each.sizes[dim] for each in parts]
     _tell_of_times(parts, files)
     ds = xr.concat(
-        parts, dim, data_vars="all", coords="minimal", compat="override", join="override", combine_attrs="override"
+        parts if any(sizes) else parts[:1],
+        dim,
+        data_vars="all",
+        coords="minimal",
+        compat="override",
+        join="override",
+        combine_attrs="override",
     )
     about = {"long_name": "number of the file, from 0", FILES: files}
     ds[SOURCE] = (dim, _numbers(sizes, ds.chunks.get(dim)), about)

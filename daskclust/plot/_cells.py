@@ -1,4 +1,4 @@
-"""Cells in two channels: clusters with ellipses of their covariance."""
+"""Cells: clusters in two channels with ellipses of their covariance, and the median of each channel in each cluster."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from daskclust.core.data.checks import check_positive, check_whole
+from daskclust.core.hierarchy import leaf_order
 from daskclust.core.merge.labels import NOISE
-from daskclust.plot._data import CellMatrix, Channel, Ids, cells_of
+from daskclust.plot._data import Array, CellMatrix, Channel, Ids, cells_of, linkage_of
 from daskclust.plot._elements import by_cluster, overlay, pixels_for, point_size
-from daskclust.plot._look import hv, panel, side_by_side, styled
+from daskclust.plot._look import WIDTH, finished, hv, panel, side_by_side, styled
 
 Float = npt.NDArray[np.float64]
 
@@ -21,17 +23,11 @@ SIGMA = "\N{GREEK SMALL LETTER SIGMA}"
 
 _CORNERS = 72  # of what is drawn as an ellipse
 _MOST_PANELS = 12
+_ROW = 18  # pixels of a row of the heat map
+_INCHES = 0.22  # the same on paper
 
 
-def ellipses(
-    data: Any,
-    labels: Any,
-    x: Channel,
-    y: Channel,
-    *,
-    sigma: float = 2.0,
-    most: int = 30,
-) -> hv.Overlay:
+def ellipses(data: Any, labels: Any, x: Channel, y: Channel, *, sigma: float = 2.0, most: int = 30) -> hv.Overlay:
     """Draw cells in two channels in the colours of their clusters, with ellipses of the clusters' covariance.
 
     Parameters
@@ -96,7 +92,6 @@ def ellipse_grid(
 def _draw(
     cells: CellMatrix, pair: tuple[Channel, Channel], sigma: float, most: int, *, size: float | None = None
 ) -> Any:
-    """Draw one pair of channels."""
     labels = cells.labels
     places = [cells.place(channel) for channel in pair]
     if cells.names[places[0]] == cells.names[places[1]]:
@@ -147,7 +142,6 @@ def _ellipse(members: Float, sigma: float) -> tuple[list[float], list[float]]:
 
 
 def _pairs(channels: Any, count: int) -> Sequence[tuple[Channel, Channel]]:
-    """Return the pairs of channels to draw."""
     if channels is None:
         if count < 2:
             raise ValueError(f"pairs of channels need at least two, got {count}")
@@ -158,3 +152,75 @@ def _pairs(channels: Any, count: int) -> Sequence[tuple[Channel, Channel]]:
     if len(given) < 2:
         raise ValueError(f"pairs of channels need at least two, got {given}")
     return list(itertools.combinations(given, 2))
+
+
+def channel_medians(data: Any, labels: Any = None, *, Z: Any = None, scaled: bool = False) -> hv.HeatMap:
+    """Draw the median of each channel in each cluster.
+
+    Parameters
+    ----------
+    data, labels
+        As for `ellipses`.
+    Z : array_like, shape (n - 1, 4), fitted MahalanobisHCA or xarray.Dataset, optional
+        SciPy's linkage of the cells, or what has one: clusters are from top to bottom as from left to right in
+        its dendrogram. By default they are in the order of their numbers. Noise is last.
+    scaled : bool, default False
+        Scale medians of each channel to run from 0 to 1, where channels have different units.
+
+    Returns
+    -------
+    holoviews.HeatMap
+        A row for each cluster, with its number and number of cells, and a column for each channel.
+
+    Raises
+    ------
+    ValueError
+        For no cells, and for channels of the same name.
+    """
+    cells = cells_of(data, labels)
+    names = cells.names
+    if len(set(names)) < len(names):
+        raise ValueError(f"channels must have different names, got {names}")
+    there = cells.labels
+    if not len(there):
+        raise ValueError("there are no cells to draw")
+    groups = pd.DataFrame(cells.columns(range(len(names)))).groupby(there)
+    medians, sizes = groups.median(), groups.size()
+    if scaled:
+        low, high = medians.min(), medians.max()
+        medians = (medians - low) / (high - low).where(high > low, 1.0)
+    rows = _row_order(medians.index.to_numpy(), there, Z)
+    words = [f"{'noise' if row == NOISE else row}: {sizes[row]:,}" for row in rows]
+    unit = None if scaled else cells.unit or None
+    vdim = hv.Dimension("median", label="scaled median" if scaled else "median", unit=unit)
+    title = f"{len(there):,} cells, {len(set(rows) - {NOISE}):,} clusters{cells.source}"
+    return _heat_map(medians.loc[rows].to_numpy(), names, words, vdim, title)
+
+
+def _heat_map(medians: Array, names: list[str], words: list[str], vdim: hv.Dimension, title: str) -> hv.HeatMap:
+    """Return a row of colours for each row of numbers."""
+    places = [(name, word) for word in words for name in names]
+    cells = [(*place, value) for place, value in zip(places, medians.ravel(), strict=True)]
+    picture = hv.HeatMap(cells, ["channel", "cluster"], [vdim])
+    low, high = float(medians.min()), float(medians.max())
+    both: dict[str, Any] = {"cmap": "viridis", "colorbar": True, "clim": (low, high if high > low else low + 1.0)}
+    both |= {"xrotation": 90, "xlabel": "", "ylabel": "cluster: cells", "clabel": vdim.pprint_label}
+    width, height = max(8, len(names)), max(6, len(words))
+    # HoloViews sorts rows for matplotlib, from the last to the first if they are not in the order of their names, and
+    # would write the names beside them unsorted
+    drawn = picture.gridded.dimension_values("cluster", expanded=False).tolist()
+    bokeh = {"frame_width": 2 * _ROW * width, "frame_height": _ROW * height, "tools": ["hover"], "invert_yaxis": True}
+    matplotlib = {"yticks": list(enumerate(drawn)), "invert_yaxis": drawn == words, "show_values": False}
+    matplotlib["fig_inches"] = (2 * _INCHES * width + 1.5, _INCHES * height + 1.5)
+    both |= {"bokeh": bokeh, "matplotlib": matplotlib, "height": round(WIDTH * height / (2 * width))}
+    return finished(picture, title, **both)
+
+
+def _row_order(numbers: Ids, labels: Ids, Z: Any) -> list[int]:
+    """Return the labels of rows: by leaf of the tree, or number, noise last."""
+    if Z is not None:
+        order = leaf_order(linkage_of(Z))
+        if len(order) != len(labels):
+            raise ValueError(f"Z must be of the same cells, got {len(order)} for {len(labels)} labels")
+        numbers = pd.unique(labels[order])
+    return sorted(numbers.tolist(), key=lambda number: number == NOISE)

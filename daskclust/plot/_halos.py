@@ -92,12 +92,7 @@ def projected_density(
 
 
 def halo_circles(
-    table: Any,
-    axes: tuple[str, str] = ("x", "y"),
-    *,
-    radius: str = "r_max",
-    most: int = 1000,
-    color: str = MARK,
+    table: Any, axes: tuple[str, str] = ("x", "y"), *, radius: str = "r_max", most: int = 1000, color: str = MARK
 ) -> hv.Contours:
     """Draw halos as circles.
 

@@ -111,7 +111,6 @@ def hit_map(data: Any, *, log: bool = True, chip: int | None = None) -> hv.Image
 
 
 def _table(loaded: xr.Dataset) -> pd.DataFrame:
-    """Return hits as a table."""
     return pd.DataFrame({str(name): loaded[name].values for name in loaded})
 
 
@@ -129,7 +128,6 @@ def _hits(data: Any, labels: Any, color: str | None, chip: int | None) -> xr.Dat
 def _chosen(
     hits: pd.DataFrame, window: tuple[float, float] | None, clusters: Sequence[int] | None, chip: int | None
 ) -> pd.DataFrame:
-    """Return the hits that are drawn."""
     if window is not None:
         begin, end = window
         if not begin <= end:

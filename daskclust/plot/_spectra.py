@@ -223,12 +223,10 @@ def _whole_edges(values: npt.NDArray[Any], bins: int, *, log: bool) -> Float:
     """Return edges of at most `bins` bins, half way between whole numbers, from 1 to the largest value."""
     most = max(1, int(np.ceil(values.max(initial=1))))
     steps = (np.geomspace if log else np.linspace)(1, most + 1, bins + 1)
-    edges: Float = np.unique(np.concatenate([[1], steps.round(), [most + 1]])) - 0.5
-    return edges
+    return np.unique(np.concatenate([[1], steps.round(), [most + 1]])) - 0.5
 
 
 def log_edges(positive: Float, bins: int) -> Float:
     """Return edges of equal width in the logarithm, from the smallest value to the largest."""
     low, high = float(positive.min()), float(positive.max())
-    edges: Float = np.geomspace(low, high if high > low else 2 * low, bins + 1)
-    return edges
+    return np.geomspace(low, high if high > low else 2 * low, bins + 1)

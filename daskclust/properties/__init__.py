@@ -159,7 +159,6 @@ def cluster_table(
 
 
 def _coordinate_names(ds: xr.Dataset, coords: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the names of the coordinates to use."""
     if isinstance(coords, str):
         raise ValueError(f"coords must be a sequence of names, got {coords!r}; write ({coords!r},)")
     names = tuple(name for name in _COORDS if name in ds) if coords is None else tuple(coords)

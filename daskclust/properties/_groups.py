@@ -44,7 +44,6 @@ def _summarise(arrays: Mapping[str, Any], start: int) -> Summary:
 
 
 def _merge(same: Groups, many: Columns) -> Columns:
-    """Return the extent in each cluster."""
     return {"low": same.reduced(np.minimum, many["low"]), "high": same.reduced(np.maximum, many["high"])}
 
 

@@ -216,14 +216,12 @@ def _joined(parts: Array) -> Array:
 def _finished(
     total: Array, *, ranges: tuple[int, ...], steps: TableSteps, nothing: Summary, block_info: Any = None
 ) -> Array:
-    """Return the columns of one range."""
     k = block_info[0]["chunk-location"][1]
     found = nothing if total[0, 0] is None else total[0, 0]
     return _boxes([finished(replace(found, ids=found.ids - sum(ranges[:k])), ranges[k], 0, steps)])
 
 
 def _take(table: Array, column: str) -> Array:
-    """Return one column of a finished range."""
     return np.atleast_1d(table[0][column])
 
 

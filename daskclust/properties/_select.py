@@ -217,7 +217,6 @@ def _on_host(array: Any) -> npt.NDArray[Any]:
 
 
 def _tree(expression: str) -> ast.expr:
-    """Return the tree of an expression."""
     if len(expression) > _LONGEST:
         raise ValueError(f"the expression must have at most {_LONGEST} characters, got {len(expression)}")
     try:

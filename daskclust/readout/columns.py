@@ -18,16 +18,8 @@ Columns = dict[str, NDArray[Any]]
 ROW = "source_row"
 """A column that goes through a stream: the row of a table that a hit comes from."""
 
-_KINDS = {
-    ROW: integers,
-    "x": integers,
-    "y": integers,
-    "chip": groups,
-    "toa": doubles,
-    "tot": native,
-    "energy": native,
-    "tof": native,
-}
+_KINDS = dict.fromkeys((ROW, "x", "y"), integers) | dict.fromkeys(("tot", "energy", "tof"), native)
+_KINDS |= {"chip": groups, "toa": doubles}
 
 
 def count_hits(item: Any) -> int:

@@ -174,7 +174,6 @@ def _write_labels(parent: Any, before: int, labels: NDArray[np.int64], room: int
 
 
 def _pinned(name: str, room: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return this thread's pinned array of that name."""
     kept = _lane.pinned.get(name)
     if kept is None or kept.nbytes < room * dtype.itemsize:
         size = room * dtype.itemsize

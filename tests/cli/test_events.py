@@ -14,7 +14,7 @@ from cases.files.growing import growing_file
 from cases.lanes import quick_first
 
 from daskclust import EventBuilder, EventStream, io
-from daskclust.cli._ending import Ending
+from daskclust.cli.events import Ending
 from daskclust.datasets import readout_order, timepix
 from daskclust.io import open_tpx3, open_tpx3_triggers, read_hits, time_of_flight, write_hits, write_tpx3
 from daskclust.properties import cluster_table, select

@@ -29,6 +29,10 @@ def test_every_option_has_a_help_text_and_a_panel(name):
     assert PROGRAM.commands[name].rich_help_panel in ("Cluster", "Look", "Tools")
 
 
+def test_no_type_of_python_is_beside_file():
+    assert "list[" not in CliRunner().invoke(cli.app, ["clue", "--help"]).output
+
+
 @pytest.mark.parametrize("name", ["", *COMMANDS])
 def test_every_example_is_a_valid_line(name):
     examples = examples_of(PROGRAM.commands[name] if name else PROGRAM)

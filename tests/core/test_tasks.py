@@ -14,7 +14,7 @@ from cases.steps import Steps, in_chunks
 from dask.callbacks import Callback
 from dask.sizeof import sizeof
 from distributed import Client, LocalCluster
-from laws.registry import ENTRIES, RUNS, fit, name_of
+from laws.registry import ENTRIES, RUNS, fit, name_of, sample_of
 
 from daskclust import FriendsOfFriends
 from daskclust.core.run import exchange, graph
@@ -42,11 +42,6 @@ TRIED = list(dict.fromkeys(name_of(system, run) for system in ENTRIES for run in
 """Of each system the runs with fewest and with most columns."""
 
 
-def sample_of(name):
-    system, run = RUNS[name]
-    return system.sample(16 * system.size, run, np.float64)
-
-
 ONE_TASK = [name for name in TRIED if RUNS[name][0].name in SYSTEMS]
 ONE_TASK.remove("hca 4-d threshold=0.3 n_clusters=3")  # without apriori clusters each chunk is a task
 
@@ -56,7 +51,7 @@ def test_little_work_is_one_task(name, monkeypatch):
     called, alone = [], graph._alone
     monkeypatch.setattr(graph, "_alone", lambda step, *args: called.append(step) or alone(step, *args))
     with dask.config.set({"daskclust.task-seconds": 0.5}):
-        fit(name, sample_of(name).map(in_chunks(100))).labels_.compute()
+        fit(name, sample_of(name, 16 * RUNS[name][0].size).map(in_chunks(100))).labels_.compute()
     assert [getattr(step, "__name__", "") for step in called].count("local") == 1
 
 

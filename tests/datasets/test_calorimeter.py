@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 
 from daskclust import datasets
-from daskclust.datasets._showers import Deposits, _hexagons, sum_in_cells
+from daskclust.datasets._calorimeter import Deposits, _hexagons, sum_in_cells
 from daskclust.io import read_hits
 
 

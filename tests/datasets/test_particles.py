@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from daskclust import datasets
-from daskclust.datasets._indexed import directions, draw_keys, normals, random_bits, uniforms
+from daskclust.datasets._indexed import directions, normals, random_bits, uniforms
 
 # Numbers by index
 
@@ -37,7 +37,7 @@ def test_numbers_by_index_are_those_of_splitmix64() -> None:
 
 
 def test_numbers_by_index_are_uniform_and_normal() -> None:
-    keys = draw_keys(np.random.default_rng(1), 4)
+    keys = np.random.default_rng(1).integers(0, 1 << 64, 4, dtype=np.uint64)
     index = np.arange(200_000, dtype=np.uint64)
     u = np.stack([uniforms(key, index) for key in keys])
     assert u.min() >= 0

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import resource
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 import xarray as xr
+from cases.files.growing import small_files
 from cases.files.writers import write_npy
 from cli.test_process import HANGS, finish, in_two_lines, start
 from distributed import Client
@@ -46,17 +45,6 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 # ------------------------------------------------------------------------------------------------------------ full disk
-@contextmanager
-def small_files() -> Iterator[None]:
-    """Let files of this process end at 10 kB, as those on a full disk do."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-
-
 @pytest.mark.parametrize(("name", "write", "suffix"), [*FILES, ("events", io.write_tpx3, ".tpx3")])
 def test_a_full_disk(name: str, write: Callable[..., None], suffix: str, tmp_path: Path) -> None:
     """Lazy results that are computed as they are written; a file that was there stays."""
@@ -75,7 +63,7 @@ def test_a_full_disk(name: str, write: Callable[..., None], suffix: str, tmp_pat
 
 
 def refuse(write: Callable[..., None], result: xr.Dataset, target: Path) -> None:
-    with small_files(), pytest.raises(OSError, match=r"File too large|requested and"):
+    with small_files(10_000), pytest.raises(OSError, match=r"File too large|requested and"):
         write(result, target)
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from laws.registry import RUNS, fit
+from laws.registry import RUNS, fit, sample_of
 
 from daskclust.core.device.arrays import keeping_device
 from daskclust.core.run import steps
@@ -28,14 +28,9 @@ def on_device(cupy, device, sample):
     return sample.map(lambda values: put(cupy, device, values))
 
 
-def sample_of(name):
-    system, run = RUNS[name]
-    return system.sample(system.size, run, np.float32)
-
-
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_a_thread_keeps_its_device(cupy, devices, name):
-    sample = sample_of(name)
+    sample = sample_of(name, RUNS[name][0].size, np.float32)
     wanted = fit(name, sample).labels_
     for mine, its in (devices, devices[::-1]):
         with cupy.cuda.Device(mine):
@@ -47,7 +42,7 @@ def test_a_thread_keeps_its_device(cupy, devices, name):
 
 def test_columns_come_to_the_points_device(cupy, devices):
     name = next(name for name in RUNS if name.startswith("clue") and "layer" in name)
-    sample = sample_of(name)
+    sample = sample_of(name, RUNS[name][0].size, np.float32)
     X, layer = put(cupy, devices[1], sample.X), put(cupy, devices[0], sample.columns["layer"])
     labels = fit(name, sample._replace(X=X, columns={**sample.columns, "layer": layer})).labels_
     assert labels.device.id == devices[1]

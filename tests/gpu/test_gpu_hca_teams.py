@@ -9,11 +9,11 @@ import pytest
 from gpu.test_gpu_hca import RULES, assert_as_on_the_host
 
 from daskclust.core.device.arrays import CUDA, HOST
-from daskclust.hca import levels, tables
+from daskclust.hca import levels
 from daskclust.hca.clusters import LevelClusters
 from daskclust.hca.kernels.teams import shape_roots
+from daskclust.hca.levels import tables_of
 from daskclust.hca.plan import rule_of
-from daskclust.hca.tables import tables_of
 
 pytestmark = pytest.mark.gpu
 
@@ -43,7 +43,7 @@ def team(monkeypatch):
         monkeypatch.setattr(levels, "THREADS", threads)
         monkeypatch.setattr(levels, "LARGE", 1 if blocks > 1 else 1 << 20)
         monkeypatch.setattr(levels, "multiprocessors", lambda: blocks)
-        monkeypatch.setattr(tables, "BLOCK_MEMORY", 48 << 10 if own_memory else 0)
+        monkeypatch.setattr(levels, "BLOCK_MEMORY", 48 << 10 if own_memory else 0)
 
     return chosen
 

@@ -5,7 +5,7 @@ import pytest
 from cases.tables import hit_columns, particle_columns
 
 from daskclust.core.device.arrays import HOST, device_of, is_cuda
-from daskclust.properties import _halo_arrays, _pixel_arrays
+from daskclust.properties import _halos, _pixels
 from daskclust.properties.kernels.clusters import BY_ENERGY, BY_NOTHING, BY_TOT
 
 pytestmark = pytest.mark.gpu
@@ -43,7 +43,7 @@ def assert_as_on_the_host(measure, arrays, *options):
     ],
 )
 def test_table_equals(n, k, by, optional):
-    assert_as_on_the_host(_pixel_arrays.tabulate, hit_columns(n, k, optional), by, k + 1)
+    assert_as_on_the_host(_pixels.tabulate, hit_columns(n, k, optional), by, k + 1)
 
 
 @pytest.mark.parametrize(
@@ -51,18 +51,18 @@ def test_table_equals(n, k, by, optional):
     [(60, 8, 3, True), (60, 20, 2, False), (40, 50, 1, True), (1, 1, 3, False), (0, 2, 3, True), (20, 0, 3, True)],
 )
 def test_halos_equal(n, k, d, optional):
-    setting = _halo_arrays.Setting(((10.0, 0.1), (8.0, 0.125), (0.0, 0.0)), d, 43.0 if optional else 0.0)
-    assert_as_on_the_host(_halo_arrays.measure, particle_columns(n, k, d, optional), setting, k + 1)
+    setting = _halos.Setting(((10.0, 0.1), (8.0, 0.125), (0.0, 0.0)), d, 43.0 if optional else 0.0)
+    assert_as_on_the_host(_halos.measure, particle_columns(n, k, d, optional), setting, k + 1)
 
 
-SETTING = _halo_arrays.Setting(((0.0, 0.0),) * 3, 3, 0.0)
+SETTING = _halos.Setting(((0.0, 0.0),) * 3, 3, 0.0)
 
 
 @pytest.mark.parametrize(
     ("measure", "arrays", "name", "option"),
     [
-        (_pixel_arrays.tabulate, hit_columns(20, 3), "tot", BY_TOT),
-        (_halo_arrays.measure, particle_columns(20, 3), "vy", SETTING),
+        (_pixels.tabulate, hit_columns(20, 3), "tot", BY_TOT),
+        (_halos.measure, particle_columns(20, 3), "vy", SETTING),
     ],
 )
 def test_wrong_values_are_told(measure, arrays, name, option):

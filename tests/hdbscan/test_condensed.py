@@ -13,8 +13,7 @@ from scipy.cluster import hierarchy
 from daskclust import HDBSCAN
 from daskclust.core.hierarchy import check_linkage, single_linkage
 from daskclust.core.merge.labels import same_partition
-from daskclust.hdbscan.condensed import as_table, condensed_tree
-from daskclust.hdbscan.selection import Selection, labels_of
+from daskclust.hdbscan.condensed import Selection, as_table, condensed_tree, labels_of
 
 
 def tied(kind: str, n: int, d: int, rng: np.random.Generator) -> np.ndarray:

@@ -13,8 +13,7 @@ from sklearn import cluster
 
 from daskclust import HDBSCAN
 from daskclust.core.merge.labels import same_partition
-from daskclust.hdbscan.condensed import condensed_tree
-from daskclust.hdbscan.selection import Selection, labels_of
+from daskclust.hdbscan.condensed import Selection, condensed_tree, labels_of
 
 METHODS = "eom", "leaf"
 SETS = 12

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import resource
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
+from cases.files.growing import small_files
 from cases.lanes import some_of
 
 from daskclust import io
@@ -43,16 +41,6 @@ def assert_first(path: Path, n: int) -> None:
     np.testing.assert_array_equal(ds["y"], -np.arange(n) / 3)
     assert ds["x"].dtype == np.float64
     assert ds["x"].attrs["units"] == "cm"
-
-
-@contextmanager
-def small_files(most: int) -> Iterator[None]:
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @some_of(

@@ -15,7 +15,7 @@ from cases.clue import raise_if_dask_computes
 from cases.files.particles import write_gadget2
 from cases.files.writers import write_arborx, write_gmhc, write_katherine, write_npy, write_root, write_t3pa
 from cases.lanes import some_of
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from daskclust import datasets, io
@@ -227,6 +227,7 @@ def test_files_with_marks_of_globs_and_members(tmp_path: Path) -> None:
 
 
 @given(sizes=st.lists(st.integers(0, 12), min_size=1, max_size=8), about=st.integers(3, 15))
+@example(sizes=[0, 0], about=3)
 def test_small_files_share_a_chunk(tmp_path_factory: Any, sizes: list[int], about: int) -> None:
     folder = tmp_path_factory.mktemp("small")
     for k, n in enumerate(sizes):

@@ -42,6 +42,11 @@ def computed(fitted: Any) -> dict[str, Any]:
     return dict(dask.compute({name: getattr(fitted, name) for name in sorted(results_of(fitted))})[0])
 
 
+def sample_of(name: str, n: int = 150, dtype: Any = np.float64) -> Sample:
+    system, run = RUNS[name]
+    return system.sample(n, run, dtype)
+
+
 def fit(name: str, sample: Sample, **how: Any) -> Any:
     system, run = RUNS[name]
     return system.estimator(**run.parameters).fit(sample.X, **sample.columns, **how)

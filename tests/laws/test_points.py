@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from laws.registry import RUNS, assert_same, computed, fit, name_of, results_of
+from laws.registry import RUNS, assert_same, computed, fit, name_of, results_of, sample_of
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
@@ -31,11 +31,6 @@ every_system = pytest.mark.parametrize("system", SYSTEMS_OF_POINTS, ids=str)
 
 def in_chunks(values: np.ndarray, rows: Any) -> Any:
     return values if rows is None else da.from_array(values, chunks=(rows, *values.shape[1:]))
-
-
-def sample_of(name: str) -> Sample:
-    system, run = RUNS[name]
-    return system.sample(N, run, np.float64)
 
 
 def unknown(points: np.ndarray) -> Any:

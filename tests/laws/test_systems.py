@@ -11,7 +11,7 @@ import pytest
 from cases.lanes import quick_first
 from cases.steps import in_chunks
 from laws.input_cases import TARGETS
-from laws.registry import ENTRIES, RUNS, assert_same, computed, fit
+from laws.registry import ENTRIES, RUNS, assert_same, computed, fit, sample_of
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -27,11 +27,6 @@ EXCEPTIONS = {
 }
 every_run = pytest.mark.parametrize("name", RUNS)
 every_system = pytest.mark.parametrize("system", ENTRIES, ids=str)
-
-
-def sample_of(name: str, n: int = N) -> Sample:
-    system, run = RUNS[name]
-    return system.sample(n, run, np.float64)
 
 
 def of_points(sample: Sample, function: Any) -> Sample:

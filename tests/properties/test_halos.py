@@ -13,7 +13,7 @@ from cases.tables import SPEED, WIDTH, G, L, by_threads, folded, halos, ranges_o
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskclust.properties import _halo_arrays, halo_table
+from daskclust.properties import _halos, halo_table
 
 
 def by_loop(ds: xr.Dataset, rows: int, box: float | None = L, gravity: float | None = None) -> dict[str, Any]:
@@ -246,7 +246,7 @@ def test_names_of_variables() -> None:
 
 @pytest.mark.parametrize("order", ["sorted", "any"])
 def test_threads_change_nothing(monkeypatch: Any, order: str) -> None:
-    monkeypatch.setattr(_halo_arrays, "_BLOCK", 64)
+    monkeypatch.setattr(_halos, "_BLOCK", 64)
     ds = folded(halos(20_000, 3000, 1))
     ds = ds if order == "any" else ds.isel(particle=np.argsort(ds["label"].values, kind="stable"))
     tables = by_threads(lambda: halo_table(ds, G=G))

@@ -11,7 +11,7 @@ from cases.tables import by_threads, pixel_hits, ranges_of, told
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskclust.properties import _pixel_arrays, cluster_table
+from daskclust.properties import _pixels, cluster_table
 
 BY_ROUNDING = ("energy",)
 
@@ -196,8 +196,8 @@ def test_types_and_units() -> None:
 
 @pytest.mark.parametrize("order", ["time", "any", "descending"])
 def test_threads_change_nothing(monkeypatch: Any, order: str) -> None:
-    monkeypatch.setattr(_pixel_arrays, "_PIECE", 500)
-    monkeypatch.setattr(_pixel_arrays, "BLOCK", 64)
+    monkeypatch.setattr(_pixels, "_PIECE", 500)
+    monkeypatch.setattr(_pixels, "_BLOCK", 64)
     n = 8_000
     ds = pixel_hits(n, 2000, 1)
     rng = np.random.default_rng(2)

@@ -9,7 +9,7 @@ from daskclust.datasets import timepix
 from daskclust.io import open_tpx3, write_tpx3
 from daskclust.io.timepix.tpx3.device import CELL_WORDS, read_on_device
 from daskclust.io.timepix.tpx3.read import open_hits
-from daskclust.properties import _halo_arrays, _pixel_arrays
+from daskclust.properties import _halos, _pixels
 from daskclust.properties.kernels.clusters import BY_ENERGY, BY_TOT
 from ptx.assembling import check
 from ptx.recorder import Recorder, names
@@ -36,7 +36,7 @@ def test_decoding_words(tmp_path, layout):
 def test_table_of_clusters(tmp_path, optional):
     by, arrays = BY_ENERGY if optional else BY_TOT, hit_columns(300, 40, optional)
     recorder = Recorder()
-    got, wanted = (_pixel_arrays.tabulate(device, arrays, by, None) for device in (recorder, HOST))
+    got, wanted = (_pixels.tabulate(device, arrays, by, None) for device in (recorder, HOST))
     for name in set(wanted) - {"noise_weight"}:  # noise is added up in another order
         np.testing.assert_array_equal(got[name], wanted[name])
     assert check(recorder.launched, tmp_path)
@@ -44,9 +44,9 @@ def test_table_of_clusters(tmp_path, optional):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_table_of_halos(tmp_path, dtype):
-    setting = _halo_arrays.Setting(((10.0, 0.1),) * 3, 3, 43.0)
+    setting = _halos.Setting(((10.0, 0.1),) * 3, 3, 43.0)
     recorder, arrays = Recorder(), particle_columns(300, 40, dtype=dtype)
-    got, wanted = (_halo_arrays.measure(device, arrays, setting, None) for device in (recorder, HOST))
+    got, wanted = (_halos.measure(device, arrays, setting, None) for device in (recorder, HOST))
     for name in wanted:
         np.testing.assert_array_equal(got[name], wanted[name])
     assert check(recorder.launched, tmp_path)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,17 +34,19 @@ class Workload(NamedTuple):
     words: str = ""
 
 
-class Ground(Protocol):
+class Ground:
     """What thresholds go through, and the plot draws in which they are dragged; it stays while thresholds move."""
 
     title: ClassVar[str]  # of the view
 
     @property
-    def columns(self) -> Mapping[str, npt.NDArray[Any]]:
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
         """Columns of the view, beside the variables of the result."""
+        return {}
 
     def expressions(self, source: str) -> dict[str, str]:
         """Return Python expressions for `columns`; `source` is what the lines call the result."""
+        return {}
 
 
 class ExplorerSystem:

@@ -22,7 +22,7 @@ _PAIR_SECONDS = {"flat": 2e-10, "gaussian": 1.2e-9, "exponential": 1.2e-9}  # of
 
 
 @dataclass(frozen=True, eq=False)
-class Decision:
+class Decision(Ground):
     """Densities and distances to nearest highers, which were looked for as far as `reach`: the decision plot's."""
 
     density: npt.NDArray[Any]

@@ -7,12 +7,11 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
 from daskclust.accessor import ClustAccessor
 from daskclust.app.parameters import Parameter, rounded
-from daskclust.app.systems._base import ExplorerSystem, Values, coordinates, default_of, is_plain, matrix
+from daskclust.app.systems._base import ExplorerSystem, Ground, Values, coordinates, default_of, is_plain, matrix
 from daskclust.app.systems._scale import lengths
 from daskclust.plot._condensed import Tree, tree_of
 from daskclust.plot._data import unit_of
@@ -83,18 +82,11 @@ class Fof(_Points):
 
 
 @dataclass(frozen=True, eq=False)
-class Condensed:
+class Condensed(Ground):
     """The condensed tree of a fit, which the cut goes through."""
 
     fit: Any
     title: ClassVar[str] = "condensed tree"
-
-    @property
-    def columns(self) -> dict[str, npt.NDArray[Any]]:
-        return {}
-
-    def expressions(self, source: str) -> dict[str, str]:
-        return {}
 
     @cached_property
     def tree(self) -> Tree:

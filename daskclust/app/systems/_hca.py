@@ -12,7 +12,7 @@ import xarray as xr
 
 from daskclust.app.parameters import Parameter, rounded
 from daskclust.app.selection import LINKAGE
-from daskclust.app.systems._base import ExplorerSystem, Values, Workload, coordinates, is_plain
+from daskclust.app.systems._base import ExplorerSystem, Ground, Values, Workload, coordinates, is_plain
 from daskclust.core import hierarchy as tree
 from daskclust.core.data.inputs import NOT_CLUSTERED
 from daskclust.core.data.quote import argument
@@ -28,7 +28,7 @@ _APRIORI = {"given": "apriori", "none": None, "kmeans": "kmeans"}  # what ``ds.c
 
 
 @dataclass(frozen=True, eq=False)
-class Hierarchy:
+class Hierarchy(Ground):
     """SciPy's linkage of cells: what the dendrogram draws and what is cut."""
 
     linkage: npt.NDArray[np.float64]
@@ -215,8 +215,7 @@ def not_clustered(ds: xr.Dataset) -> list[str]:
     if "X" not in ds.variables or "channel" not in ds["X"].coords:
         return []
     names = [(str(name),) for name in ds["channel"].values]
-    found: list[str] = aside(range(len(names)), names).get(NOT_CLUSTERED, [])
-    return found
+    return aside(range(len(names)), names).get(NOT_CLUSTERED, [])
 
 
 def _how(values: Values) -> dict[str, Any]:

@@ -90,7 +90,6 @@ def figure(state: State, seen: Seen, name: str, kind: str) -> bytes:
 
 
 def _element(state: State, seen: Seen, name: str) -> Any:
-    """Return the HoloViews element of a figure, with the axes that are seen."""
     from daskclust import plot
 
     outcome = state.present

@@ -64,7 +64,6 @@ def _words(text: str) -> Any:
 
 
 def _drawn(curve: Curve) -> Any:
-    """Return a small picture of a curve, with its knee or gap."""
     kinds = ["log" if each else "linear" for each in curve.log]
     made: Callable[..., Any] = figure  # its types are those of many versions
     picture = made(x_axis_type=kinds[0], y_axis_type=kinds[1], **_PLAIN)

@@ -15,14 +15,7 @@ from daskclust.core.data.quote import quoted
 from daskclust.io.attrs import unpack
 from daskclust.io.cytometry.fcs import FcsLayout, events_of, is_fcs, read_layout
 from daskclust.io.cytometry.gmhc import read_gmhc
-from daskclust.io.cytometry.rows import (
-    AUTO_CELLS,
-    FIELD,
-    VARIABLES,
-    cells_dataset,
-    choose_channels,
-    whole_column,
-)
+from daskclust.io.cytometry.rows import AUTO_CELLS, FIELD, VARIABLES, cells_dataset, choose_channels, whole_column
 from daskclust.io.cytometry.spillover import Unmixing, unmixing, unmixing_of
 from daskclust.io.cytometry.tables import read_table
 from daskclust.io.cytometry.transform import (

@@ -125,7 +125,6 @@ def _numbers(path: str, kind: Any) -> npt.NDArray[Any]:
 
 
 def _text_points(path: str) -> npt.NDArray[np.float64]:
-    """Return the points of a text."""
     values = _numbers(path, np.float64)
     d, n = (int(number) for number in values[:2])
     if len(values) - 2 != d * n or not d:
@@ -137,7 +136,6 @@ def _text_points(path: str) -> npt.NDArray[np.float64]:
 
 
 def _read_assignments(path: str, count: int, points: str) -> npt.NDArray[np.int64]:
-    """Return apriori clusters of all points."""
     if count:
         check_file(path)
     found: npt.NDArray[np.int64] = _numbers(path, np.int64)

@@ -29,22 +29,18 @@ class _Cells(Naming):
     apriori: str | None = None
 
     def without(self, name: str) -> str:
-        """Return how a column is left out, for messages."""
         other = ", or another one for apriori=" if self.apriori == name else ""
         return f"choose columns without it with channels={other}"
 
     def choose(self, found: Sequence[str], *, named: bool = False) -> dict[str, str]:
-        """Return the columns that are channels or variables."""
         names, beside = choose_columns(found, self.channels, self.apriori, self.source)
         return {name: name for name in (*names, *beside)}
 
     def is_float(self, name: str) -> bool:
-        """Return whether a column is a channel."""
         is_variable = name in VARIABLES and self.channels is None and (self.apriori is None or name != "apriori")
         return name != self.apriori and not is_variable
 
     def names(self, found: Sequence[str] | None, count: int) -> list[str]:
-        """Return the names in the file, or numbers."""
         return numbered(count) if found is None else list(found)
 
 

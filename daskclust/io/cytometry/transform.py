@@ -194,12 +194,10 @@ def check_cells(ds: xr.Dataset, step: str) -> list[tuple[str, ...]]:
 
 
 def _float_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the type that values of a type get."""
     return dtype.newbyteorder("=") if dtype.kind == "f" and dtype.itemsize >= 4 else np.dtype(np.float64)
 
 
 def _prepared(ds: xr.Dataset, preparation: Preparation, attrs: Mapping[str, Any]) -> xr.Dataset:
-    """Return the data set with prepared values."""
     X = ds["X"].data
     dtype = _float_type(X.dtype)
     X = X.rechunk({1: -1}) if is_dask(X) else X
@@ -210,7 +208,6 @@ def _prepared(ds: xr.Dataset, preparation: Preparation, attrs: Mapping[str, Any]
 
 
 def _prepared_block(X: npt.NDArray[Any], first_row: int, preparation: Preparation, kind: Any) -> npt.NDArray[Any]:
-    """Return the prepared values of a block."""
     columns = np.array(X.T, np.float64, order="C")
     preparation.apply(columns)
     return np.ascontiguousarray(columns.T, kind)

@@ -76,8 +76,7 @@ class OwnColumns(NamedTuple):
 
 def _at_rows(rows: npt.NDArray[np.int64], _: int, *, read: ReadRows) -> npt.NDArray[Any]:
     low, high = (int(rows.min()), int(rows.max()) + 1) if len(rows) else (0, 0)
-    found: npt.NDArray[Any] = read(low, high)[rows - low]
-    return found
+    return read(low, high)[rows - low]
 
 
 def own_columns(path: str | os.PathLike[str], data_set: int | None = None) -> OwnColumns | None:

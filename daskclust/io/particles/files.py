@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,20 +20,20 @@ from daskclust.core.data.units import BOX
 from daskclust.io.blocks import only_dim, with_scalars_told
 from daskclust.io.files import HDF5, PARQUET, check_file, is_parts, is_store, known_suffix
 from daskclust.io.hits import write_hits
-from daskclust.io.particles.arborx import read_arborx
 from daskclust.io.particles.gadget import write_gadget
 from daskclust.io.particles.snapshot import TYPES, files_of_snapshot, read_snapshot
 from daskclust.io.replacing import check_kind, replacing
-from daskclust.io.rows import rows_of_chunk
+from daskclust.io.rows import Stored, fixed_rows, rows_of_chunk
 from daskclust.io.schema import COMPONENTS, Columns, Naming, Needs, Table, check_units, to_dataset
 from daskclust.io.several import takes_several
-from daskclust.io.tables.binary import read_npy
+from daskclust.io.tables.binary import read_npy, unnamed
 from daskclust.io.tables.parquet_read import read_parquet
 from daskclust.io.tables.zarr import read_zarr
 
 _ARBORX = (".arborx", ".bin")
 _WRITABLE = (*HDF5, *PARQUET, ".zarr")
 _KNOWN = (*_WRITABLE, ".npy", *_ARBORX)
+_START = 8  # bytes of the numbers of points and dimensions, with which ArborX's files begin
 
 # 48 MB of positions in float32: large enough for a device, small enough for many workers.
 _AUTO_ROWS = 1 << 22
@@ -147,7 +148,7 @@ def open_particles(
     elif suffix in PARQUET:
         table = read_parquet(name, naming, rows)
     else:
-        table = (read_arborx if suffix in _ARBORX else read_npy)(name, naming, rows)
+        table = (_read_arborx if suffix in _ARBORX else read_npy)(name, naming, rows)
     given = _expanded(units or {}, table, name)
     check_units(given, PARTICLES, name, table.units)
     axes = [axis for axis in COMPONENTS if axis in table.columns]
@@ -286,3 +287,21 @@ def linking_length(ds: xr.Dataset, b: float = 0.2) -> float:
     if box is None or (isinstance(box, list) and None in box):
         raise ValueError(f"a mean separation needs a box that is closed along each axis, got boxsize={told!r}")
     return b * mean_separation(box if isinstance(box, list) else [box] * len(axes), n)
+
+
+# --------------------------------------------------------------------------------------------------------------- ArborX
+def _read_arborx(path: str, naming: Naming, chunks: int | None) -> Table:
+    """Read the coordinates of an ArborX file, whose size must be what the numbers at its beginning say."""
+    size = os.path.getsize(path)
+    n, d = np.fromfile(path, "<i4", 2).tolist() if size >= _START else (0, 0)
+    expected = _START + 4 * n * d
+    if n < 0 or d < 1 or size != expected:
+        raise ValueError(
+            f"{path} has {size} bytes; as an ArborX file (int32 n, int32 d, float32 coordinates) it begins with n = "
+            f"{n} and d = {d}, which makes {expected}: it is cut, or has another format"
+        )
+    if d > 3 and naming.columns is None:
+        raise ValueError(f"{path} has {d} coordinates for each point; name them with columns=[...], 'x' first")
+    here = os.path.abspath(path)
+    read = partial(fixed_rows, here, "<f4", d, _START)
+    return unnamed(Stored(read, (here,), "ArborX", (n, d), np.dtype(np.float32)), naming, chunks)

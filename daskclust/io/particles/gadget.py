@@ -59,7 +59,6 @@ def write_gadget(stream: BinaryIO, ds: xr.Dataset, dim: str) -> None:
 
 
 def _dtype_of(ds: xr.Dataset, member: str, names: list[str]) -> np.dtype[Any]:
-    """Return the type of an array of some columns."""
     dtype = np.result_type(*[ds[name].dtype for name in names]).newbyteorder("=")
     return scalable(dtype) if member == "Velocities" else dtype
 
@@ -77,7 +76,6 @@ def _vectors(ds: xr.Dataset) -> dict[str, str]:
 
 
 def _header(attrs: Mapping[str, Any], kind: int, rows: int) -> dict[str, Any]:
-    """Return the header as Gadget-4 writes it."""
     counts = np.zeros(_N_TYPES, np.uint64)
     counts[kind] = rows
     scale = _scale_factor(attrs)

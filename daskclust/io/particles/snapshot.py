@@ -286,7 +286,6 @@ def scalable(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _constant(value: float, rows: int, sizes: tuple[int, ...] | None) -> Any:
-    """Return a column (n,) of one value, in float64."""
     if sizes is None:
         return np.full(rows, value)
     import dask.array as da
@@ -322,7 +321,6 @@ def _scale_factor(file: _File) -> float | None:
 
 
 def _unit(file: _File, member: str) -> str | None:
-    """Return the unit of an array of a snapshot."""
     is_swift = file.header.get("Code") == "SWIFT"
     power = 0.0 if is_swift or _scale_factor(file) is None else -1.0
     attrs = file.members[member].attrs if member in file.members else {}
@@ -331,7 +329,6 @@ def _unit(file: _File, member: str) -> str | None:
 
 
 def _attrs(file: _File, scale: float | None) -> dict[str, Any]:
-    """Return what a snapshot tells, as attributes of a data set."""
     attrs: dict[str, Any] = {}
     if "BoxSize" in file.header:
         attrs["boxsize"] = file.header["BoxSize"]

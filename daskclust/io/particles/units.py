@@ -7,14 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from daskclust.core.data.units import SIZES
+from daskclust.io.schema import KNOWN
 
-_QUANTITIES = {
-    "Coordinates": "length",
-    "Velocities": "velocity",
-    "Velocity": "velocity",
-    "Masses": "mass",
-    "Mass": "mass",
-}
+_QUANTITIES = {"": "length", "v": "velocity", "mass": "mass"}  # by what arrays become
 
 # The same three facts as attributes of an array by Gadget-4 and AREPO, SWIFT, and EAGLE.
 _CGS = ("to_cgs", "Conversion factor to CGS (not including cosmological corrections)", "CGSConversionFactor")
@@ -51,7 +46,7 @@ def unit_of(member: str, attrs: Mapping[str, Any], system: Mapping[str, float], 
 
     `hubble` is the power of h in lengths and masses where the attributes of the array tell none.
     """
-    quantity = _QUANTITIES.get(member)
+    quantity = _QUANTITIES.get(KNOWN.get(member, "id"))
     if quantity is None:
         return None
     size = first_number(attrs, _CGS) or system.get(quantity)

@@ -111,8 +111,7 @@ def _rows_of(array: Array, name: str, start: int, stop: int) -> Array:
 
 def map_npy(path: str) -> Array:
     """Map the array of a ``.npy`` file into memory, read-only; objects, which need pickle, are refused."""
-    array: Array = np.lib.format.open_memmap(path, mode="r")
-    return array
+    return np.lib.format.open_memmap(path, mode="r")
 
 
 def _columns_of_array(

@@ -91,7 +91,6 @@ def _groups(file: Any) -> list[str]:
 
 
 def _group_name(groups: list[str], group: str | None, path: str) -> str:
-    """Return the name of the group to read."""
     known = listed(name.strip("/") or "/" for name in groups)
     if group is not None:
         name = "/" + group.strip("/")

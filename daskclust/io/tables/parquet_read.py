@@ -70,7 +70,6 @@ def _head(path: str, is_flat: bool) -> tuple[list[Leaf], Any, dict[str, Any]]:
 
 @reads("Parquet")
 def _read_file(path: str, naming: Naming, chunks: int | None, *, is_part: bool = False) -> Table:
-    """Read the columns of one file."""
     leaves, about, attrs = _head(path, naming.is_flat)
     rows, groups = about.num_rows, [about.row_group(k).num_rows for k in range(about.num_row_groups)]
     found = [leaf.name for leaf in leaves]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +29,7 @@ def read_root(path: str, tree: str | None, naming: Naming) -> Table:
     is named so. Fields of a collection in an RNTuple go by their own name, as ``x`` of ``hits.x``, where no other field
     has it, and by their path otherwise.
     """
-    uproot = import_library("uproot", "ROOT files")
-    # Mapped: with its other sources, uproot starts threads, which go on where a damaged file ends the reading.
-    with uproot.open(path, handler=uproot.MemmapSource) as file:
-        kind, parts = _parts(file, tree, path)
+    with _opened(path, tree) as (kind, parts):
         naming = naming.settle(list(parts))
         chosen = naming.choose(list(parts), named=True)
         array_of = _field_array if kind == "field" else _branch_array
@@ -50,11 +49,9 @@ def read_root(path: str, tree: str | None, naming: Naming) -> Table:
 
 def own_columns(path: str, tree: str | None) -> dict[str, Any]:
     """Return all columns of a tree of a file as they are, text as objects; lists are joined."""
-    uproot = import_library("uproot", "ROOT files")
-    import awkward as ak
+    with _opened(path, tree) as (kind, parts):
+        import awkward as ak
 
-    with uproot.open(path, handler=uproot.MemmapSource) as file:
-        kind, parts = _parts(file, tree, path)
         if kind == "field":
             arrays = {name: field.array() for name, field in parts.items()}
         else:
@@ -73,9 +70,7 @@ def own_columns(path: str, tree: str | None) -> dict[str, Any]:
 
 def text_in(path: str, tree: str | None) -> list[str]:
     """Return the columns of a tree of a file that have text, without reading it."""
-    uproot = import_library("uproot", "ROOT files")
-    with uproot.open(path, handler=uproot.MemmapSource) as file:
-        kind, parts = _parts(file, tree, path)
+    with _opened(path, tree) as (kind, parts):
         types = {name: part.typename if kind == "field" else part[0].typename for name, part in parts.items()}
     return [name for name, type_ in types.items() if "string" in type_ or type_ == "char*"]
 
@@ -98,16 +93,18 @@ def write_root(ds: xr.Dataset, path: Path) -> None:
                 tree.extend(columns)
 
 
-def _parts(file: Any, tree: str | None, path: str) -> tuple[str, dict[str, Any]]:
-    """Return the branches of a tree, or the fields of an RNTuple, and which of these they are."""
-    name = _tree_name(file, tree, path)
-    if file.classname_of(name) == _CLASSES[1]:
-        return "field", _fields(file[name])
-    return "branch", _branches(file[name])
+@contextmanager
+def _opened(path: str, tree: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Open the branches of a tree, or the fields of an RNTuple, and tell which of these they are."""
+    uproot = import_library("uproot", "ROOT files")
+    # Mapped: with its other sources, uproot starts threads, which go on where a damaged file ends the reading.
+    with uproot.open(path, handler=uproot.MemmapSource) as file:
+        name = _tree_name(file, tree, path)
+        is_ntuple = file.classname_of(name) == _CLASSES[1]
+        yield ("field", _fields(file[name])) if is_ntuple else ("branch", _branches(file[name]))
 
 
 def _tree_name(file: Any, tree: str | None, path: str) -> str:
-    """Return the name of the tree or RNTuple to read."""
     known = list(file.keys(cycle=False, filter_classname=_CLASSES))
     if tree is None:
         if len(known) != 1:

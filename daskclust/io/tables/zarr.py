@@ -54,7 +54,6 @@ def stored_arrays(path: str, fill_missing: bool) -> dict[str, Stored]:
 
 
 def _stored(path: str, array: Any, member: str, fill_missing: bool) -> Stored:
-    """Return how an array of a store is read."""
     what = f"array {quoted(member)} of {path}" if member else f"the array of {path}"
     shape, dtype, units = array.shape, np.dtype(array.dtype), array.attrs.get("units")
     fault = no_numbers(shape, dtype, what)
@@ -68,7 +67,6 @@ def _stored(path: str, array: Any, member: str, fill_missing: bool) -> Stored:
 
 
 def _read_rows(path: str, fill_missing: bool, start: int, stop: int) -> Array:
-    """Return rows of one array of a store."""
     array = _import_zarr().open_array(path, mode="r")
     found = as_objects(np.asarray(array[start:stop]))
     if not fill_missing:

@@ -110,10 +110,7 @@ def read_calibration(
 
 
 def calibrate(
-    ds: xr.Dataset,
-    calibration: Calibration | Mapping[int, Calibration],
-    *,
-    tot_unit: Literal["ns", "tick"] = "ns",
+    ds: xr.Dataset, calibration: Calibration | Mapping[int, Calibration], *, tot_unit: Literal["ns", "tick"] = "ns"
 ) -> xr.Dataset:
     """Add the energy of hits to a Timepix data set.
 
@@ -187,7 +184,6 @@ def _energy_of(
     tick: float,
     gap: int | None,
 ) -> npt.NDArray[np.float32]:
-    """Return energies of hits, float32."""
     chips = np.zeros(len(x), np.uint8) if chip is None else chip
     columns, rows = np.asarray(x, np.int64), np.asarray(y, np.int64)
     if gap is not None:
@@ -212,7 +208,6 @@ def _energy_of(
 def _check_pixels(
     x: npt.NDArray[np.int64], y: npt.NDArray[np.int64], remedy: str, chip: npt.NDArray[Any] | None = None
 ) -> None:
-    """Refuse pixels that no chip has."""
     wrong = (x < 0) | (x >= PIXELS) | (y < 0) | (y >= PIXELS)
     if wrong.any():
         k = int(np.argmax(wrong))

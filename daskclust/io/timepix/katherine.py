@@ -135,7 +135,6 @@ def _ticks(
     hits: npt.NDArray[np.intp],
     fast_clock: bool,
 ) -> npt.NDArray[np.int64]:
-    """Return the times of hits in ticks of 1.5625 ns."""
     setters = np.flatnonzero((kind == _OFFSET) | (kind == _FRAME))
     offsets = np.where(kind[setters] == _OFFSET, value[setters] & 0xFFFFFFFF, 0)
     # Before the first setter the offset is 0.
@@ -143,5 +142,4 @@ def _ticks(
     chosen = low[hits]
     coarse = of_hit * _WINDOW + ((chosen >> np.uint32(14)) & np.uint32(_WINDOW - 1)).astype(np.int64)
     fine = (chosen & np.uint32(0xF)).astype(np.int64) if fast_clock else np.int64(0)
-    ticks: npt.NDArray[np.int64] = coarse * COARSE - fine
-    return ticks
+    return coarse * COARSE - fine

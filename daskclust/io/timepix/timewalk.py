@@ -17,10 +17,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def correct_timewalk(
-    ds: xr.Dataset,
-    correction: npt.ArrayLike | Mapping[str, float],
-    *,
-    by: Literal["energy", "tot"] = "energy",
+    ds: xr.Dataset, correction: npt.ArrayLike | Mapping[str, float], *, by: Literal["energy", "tot"] = "energy"
 ) -> xr.Dataset:
     """Subtract from the time of arrival the delay that small signals have.
 

@@ -1,7 +1,8 @@
-"""A file that grows while it is followed."""
+"""A file that grows while it is followed, and files that cannot grow as on a full disk."""
 
 from __future__ import annotations
 
+import resource
 import threading
 import time
 from collections.abc import Iterator
@@ -53,3 +54,14 @@ class Clock:
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
         self._now += 1.0 * self._written.is_set()
+
+
+@contextmanager
+def small_files(most: int) -> Iterator[None]:
+    """Let files of this process end at so many bytes, as those on a full disk do."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -109,12 +109,10 @@ def _whole(
             f"{name} must be from {least} to {largest * unit:g}, got {values[first]!r} ({row.format(first)}); leave "
             "such rows out, or correct them"
         )
-    whole: npt.NDArray[np.int64] = scaled.astype(np.int64)
-    return whole
+    return scaled.astype(np.int64)
 
 
 def _pixel_words(block: Block) -> Words:
-    """Return the words of hits."""
     x, y = (_whole(block[name], name, 255).astype(np.uint64) for name in ("x", "y"))
     ticks = _whole(block["toa"], "toa", _LATEST, TICK)
     tot = _whole(block["tot"], "tot", 1023, TOT_TICK).astype(np.uint64)
