@@ -27,13 +27,16 @@ DATA: dict[str, tuple[str, Callable[[int], xr.Dataset], Callable[[xr.Dataset, Pa
     "clue": ("hits.parquet", lambda n: datasets.calorimeter(100, n // 100, rng=0).drop_vars("truth"), io.write_hits),
     "events": ("pixels.parquet", lambda n: datasets.timepix(n, rng=0), io.write_hits),
     "fof": ("box.hdf5", lambda n: datasets.cosmology_box(n, rng=0), io.write_particles),
+    "hdbscan": ("box.hdf5", lambda n: datasets.cosmology_box(n, rng=0), io.write_particles),
 }
 PARAMETERS = {
     "clue": ("rhoc", "PageUp", "dc", 1.1),
     "events": ("min_hits", "ArrowRight", "dt_max", 0.5),
     "fof": ("min_members", "PageUp", "b", 0.9),
+    "hdbscan": ("min_cluster_size", "PageUp", "min_samples", 1.3),
 }
-"""The threshold, which needs no new clusters, a key for its slider; the length, which needs new ones, and its steps."""
+"""The threshold, which needs no new clusters, a key for its slider; what needs new ones, a length or number, and its
+steps."""
 
 _FIRST = """
 const look = () => {
@@ -105,8 +108,8 @@ def measured(browser: Any, name: str, points: int) -> dict[str, float]:
                 seconds["threshold"] = median(page, lambda k: page.page.keyboard.press(key))
                 page.type(threshold, first)
                 page.at_rest()
-                value = page.value(length)
-                seconds["length"] = median(page, lambda k: page.type(length, f"{value * factor ** (k + 1):.4g}"))
+                value, digits = page.value(length), ".0f" if length == "min_samples" else ".4g"
+                seconds["length"] = median(page, lambda k: page.type(length, f"{value * factor ** (k + 1):{digits}}"))
                 page.page.mouse.move(*page.on(0, 0.5, 0.5))
                 seconds["zoom"] = median(page, lambda k: page.page.mouse.wheel(0, -100), "picture")
                 seconds["box"] = median(
