@@ -44,20 +44,44 @@ class CondensedTree(NamedTuple):
     stability: Float  # (k,) sum over its points of the density at which they leave, less that of birth
 
 
-def condensed_tree(Z: Float, min_cluster_size: int, at_once: bool = True) -> CondensedTree:
+class Walk(NamedTuple):
+    """Merges of a linkage in the order in which one walks down from the last one, into the larger part first.
+
+    That is found once. A part of m points has m - 1 merges there that follow each other, so those that are too small
+    for a cluster are passed over.
+    """
+
+    height: Float  # (n - 1,)
+    size: npt.NDArray[np.int32]  # (n - 1,) points of the merge
+    larger: npt.NDArray[np.int32]  # (n - 1,) points of its larger part
+    place: npt.NDArray[np.int32]  # (n,) position of each point
+
+
+def walk_down(Z: Float) -> Walk:
+    """Return the merges of a linkage in that order."""
+    m = len(Z)
+    size, larger = np.empty((2, m), np.int32)
+    walk = Walk(np.empty(m), size, larger, np.empty(m + 1, np.int32))
+    kernels.arrange.run(1, Z, np.empty((m, 2), np.int32), *walk)
+    return walk
+
+
+def condensed_tree(walk: Walk, min_cluster_size: int, at_once: bool = True) -> CondensedTree:
     """Return the condensed tree of a linkage; with `at_once` False equal merges are taken one by one, as others do."""
-    n = len(Z) + 1
-    step, large, rest = np.arange(n - 1, dtype=np.int32), np.zeros(n - 1, np.int32), np.zeros(n - 1, np.int32)
-    kernels.find_steps.run(1, Z, min_cluster_size, at_once, step, large, rest)
-    most = 2 * (n // min_cluster_size) + 2 + np.count_nonzero(np.isinf(Z[:, 2]))
-    cluster, left = np.empty(2 * n - 1, np.int32), np.empty(2 * n - 1)
+    *merges, place = walk
+    n = len(place)
+    step, own, first = np.arange(n - 1, dtype=np.int32), np.full(n - 1, -1, np.int32), np.empty(n - 1, np.int32)
+    large, rest = np.zeros((2, n - 1), np.int32)
+    kernels.count_parts.run(1, *merges, min_cluster_size, at_once, step, large, rest)
+    most = 2 * (n // min_cluster_size) + 2 + np.count_nonzero(np.isinf(walk.height))
+    cluster, left = np.empty(n, np.int32), np.empty(n)
     parent, size = np.empty(most, np.int32), np.empty(most, np.int64)
     birth, (death, stability) = np.empty(most), np.zeros((2, most))
     found = np.empty(1, np.int64)
     steps, clusters = (step, large, rest), (parent, birth, death, size, stability)
-    kernels.condense.run(1, Z, min_cluster_size, *steps, cluster, left, *clusters, found)
+    kernels.condense.run(1, *merges, min_cluster_size, at_once, *steps, own, first, cluster, left, *clusters, found)
     results: list[npt.NDArray[Any]] = [each[: found[0]].copy() for each in clusters]
-    return CondensedTree(cluster[:n].copy(), left[:n].copy(), *results)
+    return CondensedTree(cluster[place], left[place], *results)
 
 
 def as_table(tree: CondensedTree) -> npt.NDArray[np.void]:
@@ -80,7 +104,7 @@ def as_table(tree: CondensedTree) -> npt.NDArray[np.void]:
     ids = np.full(k, n)
     ids[by] = n + 1 + position + np.cumsum(has_between) - has_between
     above = np.minimum(position, ends - 2) - 1  # in whose place a cluster between is the parent
-    above_ids = np.where(above >= starts[family], ids[by][above] + 1, ids[parent])
+    above_ids = np.where(above >= starts[family], ids[by][np.maximum(above, 0)] + 1, ids[parent])
     remaining = np.append(np.cumsum(tree.size[by][::-1])[::-1], 0)
     remaining -= np.append(remaining[ends], 0)
     lam = 1 / tree.birth[by]

@@ -16,7 +16,7 @@ from daskclust.core.hierarchy.cuts import label_kept
 from daskclust.core.merge.labels import NOISE, without_small
 from daskclust.core.space.partition import Partition
 from daskclust.estimator import Estimator
-from daskclust.hdbscan.condensed import ROW, Selection, as_table, condensed_tree, labels_of
+from daskclust.hdbscan.condensed import ROW, Selection, as_table, condensed_tree, labels_of, walk_down
 from daskclust.hdbscan.emst import Boxsize
 from daskclust.hdbscan.forest import lazy_linkage, linkage_of, read_forest
 from daskclust.hdbscan.plan import LazyTree
@@ -188,6 +188,7 @@ class HDBSCAN(Estimator):
         else:
             self._like = points.X[:0]  # not all of X, or it would be kept
             self.single_linkage_tree_ = linkage_of(self._tree)
+            self._walk = walk_down(self.single_linkage_tree_)
             self.core_distances_ = self._of_points(np.sqrt(self._tree.core))
         self._select(least, how)
         return self
@@ -298,7 +299,7 @@ class HDBSCAN(Estimator):
             select = partial(_select, least=least, how=how)
             results = self._tree.results(select, kinds | {"n_clusters": ((), np.int64)})
         else:
-            self._condensed = condensed_tree(self.single_linkage_tree_, least)
+            self._condensed = condensed_tree(self._walk, least)
             results = labels_of(self._condensed, how)
         self.n_clusters_ = results.pop("n_clusters")
         each = (self._of_points(results[name]) for name in ("labels", "probability", "outlier_score"))
@@ -313,11 +314,11 @@ class HDBSCAN(Estimator):
 
 # ---------------------------------------------------------------------------------------- of a tree, on one worker too
 def _select(tree: SpanningTree, least: int, how: Selection) -> dict[str, Any]:
-    return labels_of(condensed_tree(linkage_of(tree), least), how)
+    return labels_of(condensed_tree(walk_down(linkage_of(tree)), least), how)
 
 
 def _table(tree: SpanningTree, least: int) -> dict[str, Any]:
-    return {"table": as_table(condensed_tree(linkage_of(tree), least))}
+    return {"table": as_table(condensed_tree(walk_down(linkage_of(tree)), least))}
 
 
 def _cut(tree: SpanningTree, square: float, least: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from scipy.cluster import hierarchy
 from daskclust import HDBSCAN
 from daskclust.core.hierarchy import check_linkage, single_linkage
 from daskclust.core.merge.labels import same_partition
-from daskclust.hdbscan.condensed import Selection, as_table, condensed_tree, labels_of
+from daskclust.hdbscan.condensed import Selection, as_table, condensed_tree, labels_of, walk_down
 
 
 def tied(kind: str, n: int, d: int, rng: np.random.Generator) -> np.ndarray:
@@ -94,8 +94,8 @@ def test_order_of_points_changes_nothing(kind: str) -> None:
             np.testing.assert_array_equal(found.outlier_scores_, before.outlier_scores_[order])
             if not how:
                 one, two = (
-                    labels_of(condensed_tree(each.single_linkage_tree_, least, at_once=False), Selection())["labels"]
-                    for each in (before, found)
+                    labels_of(condensed_tree(walk, least, at_once=False), Selection())["labels"]
+                    for walk in (walk_down(each.single_linkage_tree_) for each in (before, found))
                 )
                 others += not same_partition(two, one[order])
     assert (others > 0) == (kind not in ("duplicates", "free"))
@@ -124,11 +124,11 @@ def test_any_minimum_spanning_tree_serves(kind: str) -> None:
         trees.append(edges)
         Z = check_linkage(single_linkage(edges, lengths))
         np.testing.assert_array_equal(Z[:, 2], fitted.single_linkage_tree_[:, 2])
-        found = labels_of(condensed_tree(Z, 4), Selection())
+        found = labels_of(condensed_tree(walk_down(Z), 4), Selection())
         np.testing.assert_array_equal(found["labels"], fitted.labels_)
         np.testing.assert_array_equal(found["probability"], fitted.probabilities_)
         np.testing.assert_array_equal(found["outlier_score"], fitted.outlier_scores_)
-        np.testing.assert_array_equal(as_table(condensed_tree(Z, 4)), fitted.condensed_tree_)
+        np.testing.assert_array_equal(as_table(condensed_tree(walk_down(Z), 4)), fitted.condensed_tree_)
     assert any(not np.array_equal(edges, trees[0]) for edges in trees)
 
 

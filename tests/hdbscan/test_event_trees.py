@@ -71,3 +71,9 @@ def test_results_on_dask_are_those_in_memory() -> None:
     for name in ("labels_", "probabilities_", "outlier_scores_", "core_distances_", "single_linkage_tree_"):
         np.testing.assert_array_equal(getattr(lazy, name).compute(), getattr(memory, name), strict=True)
     np.testing.assert_array_equal(lazy.dbscan_clustering(0.3).compute(), memory.dbscan_clustering(0.3))
+
+
+def test_condensed_tree_of_one_event_that_has_a_tree() -> None:
+    """The other point is an event of its own: it leaves the root, of all, at density 0."""
+    rows = HDBSCAN(2, min_samples=1).fit([[0.0], [1.0], [9.0]], event=[0, 0, 1]).condensed_tree_
+    assert rows.tolist() == [(3, 2, 0.0, 1), (3, 4, 0.0, 2), (4, 0, 1.0, 1), (4, 1, 1.0, 1)]

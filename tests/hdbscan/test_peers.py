@@ -13,7 +13,7 @@ from sklearn import cluster
 
 from daskclust import HDBSCAN
 from daskclust.core.merge.labels import same_partition
-from daskclust.hdbscan.condensed import Selection, condensed_tree, labels_of
+from daskclust.hdbscan.condensed import Selection, condensed_tree, labels_of, walk_down
 
 METHODS = "eom", "leaf"
 SETS = 12
@@ -73,7 +73,7 @@ def answer(Z: np.ndarray, least: int, method: str, peer: str, at_once: bool) -> 
 
     There the density at which a cluster ends is that at which its last single point leaves it, so a split is no end.
     """
-    tree = condensed_tree(Z, least, at_once)
+    tree = condensed_tree(walk_down(Z), least, at_once)
     if peer == "fast_hdbscan":
         last = np.full(len(tree.death), 1e-300)
         np.maximum.at(last, tree.cluster, tree.left)

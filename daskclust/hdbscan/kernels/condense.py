@@ -1,6 +1,6 @@
 """Passes over a linkage and over condensed trees, see `daskclust.hdbscan.condensed`: each body runs once.
 
-Merges of a linkage are after those below them, and clusters of a condensed tree are after their parents.
+Merges of a linkage are after those below them. Those that are arranged, and clusters of a condensed tree, are before.
 """
 
 from __future__ import annotations
@@ -12,66 +12,106 @@ from daskclust.core.merge.labels import NOISE
 
 
 @kernel
-def find_steps(_once, Z, least, at_once, step, large, rest):
-    """Find the step of each merge: the topmost one of those of equal height above it, or itself unless `at_once`.
+def arrange(_once, Z, at, height, size, larger, place):
+    """Put merges in the order in which one walks down their tree, into the larger part first.
 
-    For each step, `large` counts the parts of at least `least` points, and `rest` the points of all others.
+    The merges of a part of m points are m - 1 that follow each other, after the merge above. `at` is memory for the
+    position and the first point of each merge, `place` gets the position of each point.
     """
     n = len(Z) + 1
+    if n == 1:
+        place[0] = 0
+    else:
+        at[n - 2, 0] = at[n - 2, 1] = 0
     for row in range(n - 2, -1, -1):
-        top = step[row]
-        for side in range(2):
-            child = np.int64(Z[row, side])
-            if child >= n:
-                if at_once and Z[child - n, 2] == Z[row, 2]:
-                    step[child - n] = top
-                    continue
-                step[child - n] = child - n
-            size = np.int64(Z[child - n, 3]) if child >= n else 1
-            if size >= least:
-                large[top] += 1
-            else:
-                rest[top] += size
+        position, first = at[row, 0], at[row, 1]
+        a, b = np.int64(Z[row, 0]), np.int64(Z[row, 1])
+        members = np.int64(Z[row, 3])
+        part = np.int64(Z[a - n, 3]) if a >= n else np.int64(1)
+        if 2 * part < members:
+            a, b, part = b, a, members - part
+        height[position], size[position], larger[position] = Z[row, 2], members, part
+        if a >= n:
+            at[a - n, 0], at[a - n, 1] = position + 1, first
+        else:
+            place[a] = first
+        if b >= n:
+            at[b - n, 0], at[b - n, 1] = position + part, first + part
+        else:
+            place[b] = first + part
 
 
 @kernel
-def condense(_once, Z, least, step, large, rest, cluster, left, parent, birth, death, size, stability, found):
-    """Write the cluster of each node and 1 / height at which it left it; the clusters, and their number to `found`.
+def count_parts(_once, height, size, larger, least, at_once, step, large, rest):
+    """Find the step of each merge: the topmost one of those of equal height above it, or itself unless `at_once`.
 
-    A node that leaves no cluster has -1. Points leave one; those that were in none do so at 0.
+    For each step, `large` counts the parts of at least `least` points, and `rest` the points of all others. `step`
+    holds each merge itself before.
     """
-    n = len(Z) + 1
-    cluster[2 * n - 2] = 0
-    left[2 * n - 2] = -1.0 if n > 1 else 0.0
-    parent[0], birth[0], size[0] = NOISE, np.inf, n
-    count = 1
-    for row in range(n - 2, -1, -1):
-        top, height = step[row], Z[row, 2]
-        own, at = cluster[n + row], left[n + row]
-        is_in = at < 0
-        is_join = height == np.inf  # of trees that have nothing to do with each other
+    row = 0
+    while row < len(height):
+        if size[row] < least and height[row] < np.inf:
+            row += size[row] - 1
+            continue
+        top, members, child = step[row], larger[row], row + 1
+        for _side in range(2):
+            is_same = at_once and members > 1 and height[child] == height[row]
+            if is_same and (members >= least or height[row] == np.inf):
+                step[child] = top
+            elif members >= least:
+                large[top] += 1
+            else:
+                rest[top] += members
+            child, members = row + larger[row], size[row] - larger[row]
+        row += 1
+
+
+@kernel
+def condense(
+    _once, height, size, larger, least, at_once, step, large, rest, own, first,
+    cluster, left, parent, birth, death, members_of, stability, found,
+):  # fmt: skip
+    """Write the cluster of each point and the density, 1 / height, at which it left it; clusters, and their number.
+
+    `own` holds -1, and gets the cluster of each merge that is part of one; `first` gets its first point. Points that
+    are in no such merge leave at 0.
+    """
+    n = len(height) + 1
+    parent[0], birth[0], members_of[0] = NOISE, np.inf, n
+    count, row = 1, 0
+    if n == 1:
+        cluster[0], left[0] = 0, 0.0
+    else:
+        own[0] = first[0] = 0
+    while row < n - 1:
+        members, c, begin = size[row], own[row], first[row]
+        if c < 0:
+            row += members - 1
+            continue
+        top, h = step[row], height[row]
+        is_join = h == np.inf  # of trees that have nothing to do with each other
         is_fork = is_join or large[top] > 1
-        if is_in:
-            at = 1.0 / height if height > 0 else np.inf
-            if row == top:
-                leaving = Z[row, 3] if is_fork or large[row] == 0 else rest[row]
-                stability[own] += leaving * (at - 1.0 / birth[own])
-                death[own] = at
-        for side in range(2):
-            child = np.int64(Z[row, side])
-            members = np.int64(Z[child - n, 3]) if child >= n else 1
-            cluster[child] = own
-            left[child] = at
-            if not is_in:
-                continue
-            if child >= n and step[child - n] == top:
-                left[child] = -1.0
-            elif members >= least or (is_join and child >= n):
-                left[child] = -1.0
-                if is_fork:
-                    cluster[child] = count
-                    parent[count], birth[count], size[count] = own, height, members
+        at = 1.0 / h if h > 0 else np.inf
+        if row == top:
+            leaving = members if is_fork or large[row] == 0 else rest[row]
+            stability[c] += leaving * (at - 1.0 / birth[c])
+            death[c] = at
+        part, child = larger[row], row + 1
+        for _side in range(2):
+            is_same = at_once and part > 1 and height[child] == h
+            if part > 1 and (part >= least or is_join):
+                own[child], first[child] = c, begin
+                if is_same:
+                    step[child] = top
+                elif is_fork:
+                    own[child] = count
+                    parent[count], birth[count], members_of[count] = c, h, part
                     count += 1
+            else:
+                for k in range(begin, begin + part):
+                    cluster[k], left[k] = c, at
+            begin, child, part = begin + part, row + part, members - part
+        row += 1
     found[0] = count
 
 
