@@ -88,6 +88,12 @@ def _pairs_and_components(_module, case, _threads):
     return theirs
 
 
+def _hfof(module, case, _threads):
+    X = case.arrays[0].astype(np.float64)  # it takes no other
+    find = module.fof if X.shape[1] == 3 else module.fof2d
+    return lambda: np.asarray(find(X, case.facts["eps"]))
+
+
 def _same_groups(ours, theirs):
     """Compare with labels where those who are alone have one, too."""
     alone = np.bincount(theirs)[theirs] == 1
@@ -121,7 +127,10 @@ PEERS = {
         Peer(*_SCIKIT_LEARN, 10**5, _dbscan_of_hits, same_partition),
     ],
     "dbscan": [Peer(*_SCIKIT_LEARN, 2 * 10**5, _dbscan_of_points, np.array_equal)],
-    "fof": [Peer("SciPy cKDTree pairs, connected components", "scipy", "scipy.spatial", 2 * 10**5, *_COMPONENTS)],
+    "fof": [
+        Peer("hfof", "hfof", "hfof", 10**7, _hfof, _same_groups),
+        Peer("SciPy cKDTree pairs, connected components", "scipy", "scipy.spatial", 2 * 10**5, *_COMPONENTS),
+    ],
     "hca": [
         Peer("fastcluster linkage_vector", "fastcluster", "fastcluster", 44_000, *_HIERARCHY),
         Peer("SciPy linkage", "scipy", "scipy.cluster.hierarchy", 5000, *_HIERARCHY),
