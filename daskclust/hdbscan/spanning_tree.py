@@ -97,9 +97,8 @@ def spanning_tree(
     points, sorted_core = _described(device, tree, places, min_samples, core, alpha, memory)
     ends = _merged(device, tree, points, most if alpha == 1 else most * alpha * alpha * (1 + 1e-15))
     if core is None:
-        core = (
-            device.full(n, 0.0, np.float64) if min_samples == 1 else _in_rows(device, sorted_core, tree.order, places)
-        )
+        is_zero = min_samples == 1
+        core = device.full(n, 0.0, np.float64) if is_zero else _in_rows(device, sorted_core, tree.order, places)
     length, order = device.empty(len(ends), np.float64), tree.order
     weight = length if points.length is points.weight else device.empty(len(ends), np.float64)
     device.run(rounds.weigh, len(ends), ends, points.core, tree, length, weight)
