@@ -273,15 +273,15 @@ def _merged(device: Device, tree: LeafTree, points: rounds.PointStates, most: fl
         *(device.empty(n, dtype) for dtype in (np.bool_, np.bool_, np.float64, np.int32, np.int32)),
     )
     scratch = _scratch(0)
-    finished, is_searched, found, left = device.full(n, False, np.bool_), False, 0, n
+    finished: Any = False  # where `most` leaves components that have no more edges
+    is_searched, found, left = False, 0, n
     while left > 1:
         components = rounds.Components(*(values[:left] for values in whole))
         components.skip[:] = finished
-        largest = int(components.size.argmax())
-        is_spared = left < n  # the largest does not ask
+        largest, is_spared = components.size.argmax(), left < n
         if is_spared:
-            components.skip[largest] = True
-        asking = left - int(np.count_nonzero(components.skip))
+            components.skip[largest] = True  # it does not ask
+        asking = left - int(np.count_nonzero(components.skip) if most < math.inf else is_spared)
         if asking == 0:
             break
         device.run(rounds.start_round, left, components)
@@ -300,17 +300,19 @@ def _merged(device: Device, tree: LeafTree, points: rounds.PointStates, most: fl
             else:
                 on_cuda.search(device, points, components, tree)
             device.run(rounds.offer, leaves, most, points, components, tree, grain=512)
-        done = (components.best < 0) & ~components.is_open
-        if is_spared:
-            done[largest] = finished[largest]
+        if most < math.inf:
+            done = (components.best < 0) & ~components.is_open
+            if is_spared:
+                done[largest] = finished[largest]
         if device is HOST:
             HOST.run(rounds.merge, 1, points, components, edges)
         else:
             on_cuda.merge(device, points, components, edges)
         device.run(rounds.renumber, n, points.component, components.best)
         found, left = edges.counts.tolist()
-        finished = device.full(left, False, np.bool_)
-        finished[components.best[done]] = True
+        if most < math.inf:
+            finished = device.full(left, False, np.bool_)
+            finished[components.best[done]] = True
     return edges.ends[:found]
 
 
