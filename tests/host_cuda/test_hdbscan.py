@@ -20,10 +20,9 @@ def test_a_tree_asks_little_of_the_driver(cupy, counts, min_samples):
     trees.spanning_tree(X, min_samples)
     found = counts()
     rounds = sum("renumber" in each.name for each in found.launched)
-    assert 3 < rounds < 12
-    assert found.launches <= 40 + 23 * rounds, found.kernels
-    assert found.to_host == 2 + rounds
-    assert found.bytes_to_host == 56 + 8 * n + 16 * rounds
+    assert found.launches <= 33 + 21 * rounds, found.kernels
+    assert found.to_host <= 2 + 2 * rounds
+    assert found.bytes_to_host <= 56 + 8 * n + 24 * rounds
     assert found.bytes_to_device < 8 * n
     assert found.allocations == found.frees == 0
 
