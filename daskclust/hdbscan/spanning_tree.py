@@ -278,7 +278,7 @@ def _merged(device: Device, tree: LeafTree, points: rounds.PointStates, most: fl
     while left > 1:
         components = rounds.Components(*(values[:left] for values in whole))
         components.skip[:] = finished
-        largest, is_spared = components.size.argmax(), left < n
+        largest, is_spared = int(components.size.argmax()), left < n
         if is_spared:
             components.skip[largest] = True  # it does not ask
         asking = left - int(np.count_nonzero(components.skip) if most < math.inf else is_spared)

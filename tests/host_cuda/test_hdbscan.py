@@ -11,7 +11,7 @@ pytestmark = pytest.mark.host_cuda
 
 @pytest.mark.parametrize("min_samples", [1, 8, 30])
 def test_a_tree_asks_little_of_the_driver(cupy, counts, min_samples):
-    """A round reads two numbers; before the first one keys go to the host, and memory comes from the pool."""
+    """A round reads four numbers; before the first one keys go to the host, and memory comes from the pool."""
     n = 3000
     X = cupy.asarray(np.random.default_rng(0).normal(size=(n, 3)))
     for _ in range(2):  # what numba compiles holds arrays for a while
@@ -21,8 +21,8 @@ def test_a_tree_asks_little_of_the_driver(cupy, counts, min_samples):
     found = counts()
     rounds = sum("renumber" in each.name for each in found.launched)
     assert found.launches <= 33 + 21 * rounds, found.kernels
-    assert found.to_host <= 2 + 2 * rounds
-    assert found.bytes_to_host <= 56 + 8 * n + 24 * rounds
+    assert found.to_host <= 2 + 3 * rounds
+    assert found.bytes_to_host <= 56 + 8 * n + 32 * rounds
     assert found.bytes_to_device < 8 * n
     assert found.allocations == found.frees == 0
 
