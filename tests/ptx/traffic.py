@@ -71,10 +71,12 @@ def count(args):
 
 def bytes_of(launch, n, known):
     """Return the bytes that a launch for `n` points reads in order, in no order, writes in order, and in no order."""
-    name, sums = launch.kernel.full_name, [0, 0, 0, 0]
-    if name not in known:
-        known[name] = accesses(compiled(launch.kernel, launch.first, launch.args)[-1])
-    done = known[name]
+    from daskclust.core.device.machine_code.cuda_arguments import signature
+
+    key, sums = (launch.kernel.full_name, str(signature(launch.first, launch.args))), [0, 0, 0, 0]
+    if key not in known:
+        known[key] = accesses(compiled(launch.kernel, launch.first, launch.args)[-1])
+    done = known[key]
     for array, number in arrays_of(launch.args):
         is_scattered = "in no order" in done[number]
         is_table = is_scattered and array.ndim == 1  # of cells, of which there may be more than points
