@@ -96,9 +96,9 @@ class HDBSCAN(Estimator):
     `min_cluster_size` points count. If there are two or more, each is a cluster, if there is one, the cluster goes on
     as that part, if there is none, it ends. Without ties, labels are those of the packages hdbscan and scikit-learn.
 
-    Of CuPy arrays the spanning tree is found on the GPU, where there are no events, and clusters of it on the host; trees
-    are NumPy arrays. No points have weights. Time from sorted edges on is O(n), and `rethreshold`
-    takes no more than that.
+    Of CuPy arrays the spanning tree is found on the GPU, if there are no events, and clusters of it on the host; trees
+    are NumPy arrays. No points have weights. Time from sorted edges on is O(n), and `rethreshold` takes no more than
+    that.
 
     References
     ----------

@@ -30,13 +30,16 @@ def in_order_of_keys(device: Cuda, X: Any, keys: Any, period: tuple[float, ...])
     return device.to_host(device.take_at(keys, places)), order, positions
 
 
-def write_boxes(device: Cuda, tree: LeafTree) -> None:
-    """Write the boxes of all nodes."""
-    axes, leaves = len(tree.period), len(tree.leaf_node)
+def with_boxes(device: Cuda, tree: LeafTree) -> LeafTree:
+    """Return a tree that was built on the host on the device, with the boxes of its nodes."""
+    axes, leaves, parts = len(tree.period), len(tree.leaf_node), ("begin", "leaf_node", "node", "above")
+    tree = tree._replace(**{part: device.from_host(getattr(tree, part)) for part in parts})
+    tree = tree._replace(box=device.empty(tree.box.shape, np.float64))
     tree.box[:, :axes] = np.inf
     tree.box[:, axes:] = -np.inf
     device.run(point_tree.write_leaf_box, leaves, tree)
     device.run(kernels.widen_boxes, leaves, tree, tree.box.reshape(-1))
+    return tree
 
 
 def find_nearest(

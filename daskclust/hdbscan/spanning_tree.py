@@ -116,7 +116,7 @@ def spanning_tree(
 
 # ----------------------------------------------------------------------------------------------------------------- tree
 def _sorted(
-    device: Device, X: Any, period: tuple[float, ...], low: Any, extent: float, memory: Reused | Cuda
+    device: Device, X: Any, period: tuple[float, ...], low: Any, extent: float, memory: Any
 ) -> tuple[LeafTree, RowPlaces | None]:
     """Return the tree of points, and the rows that they stand for where equal ones were united."""
     places, is_cut = None, X.shape[1] <= _UNROLLED
@@ -142,7 +142,7 @@ def _share(keys: Any) -> bool:
 
 
 def _in_morton_order(
-    device: Device, X: Any, period: tuple[float, ...], low: Any, extent: float, memory: Reused | Cuda
+    device: Device, X: Any, period: tuple[float, ...], low: Any, extent: float, memory: Any
 ) -> tuple[Any, ...]:
     """Return keys in order, on the host, the row of each point, and coordinates (d, n + PAD)."""
     n, d = X.shape
@@ -150,7 +150,7 @@ def _in_morton_order(
     begin = tuple(0.0 if cycle else float(a) for a, cycle in zip(low, period, strict=True))
     scale = 2.0 ** (KEY_BITS // d) * (1 - 1e-9) / extent if extent > 0 else 0.0
     device.run(point_tree.write_keys, n, X, period, begin, min(scale, 1e300), keys)
-    if device is not HOST:
+    if isinstance(device, Cuda):
         return on_cuda.in_order_of_keys(device, X, keys, period)
     found = sort_points(np.ascontiguousarray(X), period, keys, 1 << KEY_BITS, 0, memory, np.float64)
     if found is None:
@@ -174,9 +174,7 @@ def _in_order_of_boxes(device: Device, X: Any) -> tuple[Any, ...]:
     return keys.cumsum(), device.from_host(order), device.from_host(positions)
 
 
-def _built(
-    device: Device, keys: Any, order: Any, positions: Any, period: tuple[float, ...], memory: Reused | Cuda
-) -> LeafTree:
+def _built(device: Device, keys: Any, order: Any, positions: Any, period: tuple[float, ...], memory: Any) -> LeafTree:
     """Return the tree of points that are in order."""
     n, d = len(keys), len(period)
     begin, leaf_node, counts = np.empty(n + 1, np.int32), np.empty(n, np.int32), np.empty(2, np.int64)
@@ -186,13 +184,12 @@ def _built(
         memory.add(keys)
     leaves, nodes = counts.tolist()
     axes: Any = period if d <= _UNROLLED else device.from_host(np.array(period))
-    parts = map(device.from_host, (begin[: leaves + 1], leaf_node[:leaves], node[:nodes], above[:nodes]))
-    tree = LeafTree(axes, positions.reshape(-1), order, *parts, device.empty((nodes, 2 * d), np.float64))
-    if device is HOST:
-        HOST.run(point_tree.write_leaf_box, leaves, tree, grain=512)
-        HOST.run(point_tree.write_boxes, 1, tree)
-    else:
-        on_cuda.write_boxes(device, tree)
+    parts = begin[: leaves + 1], leaf_node[:leaves], node[:nodes], above[:nodes], np.empty((nodes, 2 * d))
+    tree = LeafTree(axes, positions.reshape(-1), order, *parts)
+    if isinstance(device, Cuda):
+        return on_cuda.with_boxes(device, tree)
+    device.run(point_tree.write_leaf_box, leaves, tree, grain=512)
+    device.run(point_tree.write_boxes, 1, tree)
     return tree
 
 
@@ -203,7 +200,7 @@ def _described(
     min_samples: int,
     core: Any,
     alpha: float,
-    memory: Reused | Cuda,
+    memory: Any,
 ) -> tuple[rounds.PointStates, Any]:
     """Return what is known of points before any are merged, and their core distances."""
     n, leaves, nodes, rows = len(tree.order) - PAD, len(tree.leaf_node), len(tree.node), tree.order[:-PAD]
@@ -219,9 +216,11 @@ def _described(
     count = device.empty(0, np.int32)
     if places is not None:
         count = device.take(device.from_host(places.counts.astype(np.int32)), rows)
-    (_find_nearest if device is HOST else on_cuda.find_nearest)(
-        device, tree, count, min_samples if core is None else 1, nearest, found, reach
-    )
+    given = tree, count, min_samples if core is None else 1, nearest, found, reach
+    if isinstance(device, Cuda):
+        on_cuda.find_nearest(device, *given)
+    else:
+        _find_nearest(*given)
     scaled, other[:], component[:] = found if alpha == 1 else found * (alpha * alpha), -1, device.count_up(n + PAD)
     place, alive = device.full(n, 0, np.int8), device.full(leaves, True, np.bool_)
     need, node_need = device.empty(leaves, np.float64), device.empty(nodes, np.float64)
@@ -231,16 +230,14 @@ def _described(
     )
     if not is_plain:
         np.maximum(reach, scaled, out=reach)
-        if device is HOST:
-            HOST.run(rounds.write_node_core, 1, points, tree)
-        else:
+        if isinstance(device, Cuda):
             on_cuda.write_node_core(device, points, tree)
+        else:
+            device.run(rounds.write_node_core, 1, points, tree)
     return points, found
 
 
-def _find_nearest(
-    _host: Host, tree: LeafTree, count: Any, min_samples: int, nearest: Any, core: Any, reach: Any
-) -> None:
+def _find_nearest(tree: LeafTree, count: Any, min_samples: int, nearest: Any, core: Any, reach: Any) -> None:
     """Write neighbours and, where `min_samples` is above 1, core distances."""
     is_far = min_samples - 1 > nearest_kernels.MOST_LISTED
     scratch = _scratch(min_samples if is_far else 0)
@@ -293,21 +290,21 @@ def _merged(device: Device, tree: LeafTree, points: rounds.PointStates, most: fl
             is_searched = 2 * int(np.count_nonzero(components.is_open)) >= asking
         if is_searched:  # before, only components whose lists decide are merged
             components.is_open[:] = False
-            if device is HOST:
-                HOST.run(rounds.describe_leaf, leaves, points, tree, grain=512)
-                HOST.run(rounds.describe_nodes, 1, points, tree)
-                _run_pieces(rounds.search, scratch, points, components, tree, scratch)
-            else:
+            if isinstance(device, Cuda):
                 on_cuda.search(device, points, components, tree)
+            else:
+                device.run(rounds.describe_leaf, leaves, points, tree, grain=512)
+                device.run(rounds.describe_nodes, 1, points, tree)
+                _run_pieces(rounds.search, scratch, points, components, tree, scratch)
             device.run(rounds.offer, leaves, most, points, components, tree, grain=512)
         if most < math.inf:
             done = (components.best < 0) & ~components.is_open
             if is_spared:
                 done[largest] = finished[largest]
-        if device is HOST:
-            HOST.run(rounds.merge, 1, points, components, edges)
-        else:
+        if isinstance(device, Cuda):
             on_cuda.merge(device, points, components, edges)
+        else:
+            device.run(rounds.merge, 1, points, components, edges)
         device.run(rounds.renumber, n, points.component, components.best)
         found, left = edges.counts.tolist()
         if most < math.inf:
@@ -339,7 +336,7 @@ def _in_rows(device: Device, values: Any, order: Any, places: RowPlaces | None) 
 
 def _in_order(device: Device, ends: Any, weight: Any, length: Any, order: Any) -> tuple[Any, Any]:
     """Return edges between rows of `order`, and their weights, in order."""
-    if device is not HOST:
+    if isinstance(device, Cuda):
         return on_cuda.in_order(device, ends, weight, length, order)
     n, bits = len(weight), weight.view(np.int64)
     edges, keys = np.empty((n, 2), np.int64), np.empty(n, np.int64)

@@ -74,7 +74,7 @@ def describe_above(leaf, tree, node):
         t = np.int64(tree.above[t])
         at = _COLUMNS * t + COMPONENT
         before = atomic_cas(node, at, UNKNOWN, component)
-        is_known = before == component or before == SEVERAL  # noqa: PLR1714
+        is_known = before in (component, SEVERAL)
         if before != UNKNOWN and not is_known:
             component = np.int32(SEVERAL)
             is_known = atomic_cas(node, at, before, SEVERAL) != before
