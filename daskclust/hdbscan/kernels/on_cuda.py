@@ -74,12 +74,11 @@ def describe_above(leaf, tree, node):
         t = np.int64(tree.above[t])
         at = _COLUMNS * t + COMPONENT
         before = atomic_cas(node, at, UNKNOWN, component)
-        is_known = before in (component, SEVERAL)
-        if before != UNKNOWN and not is_known:
+        if before != UNKNOWN:
+            is_other = before != component and before != SEVERAL
+            if not is_other or atomic_cas(node, at, before, SEVERAL) != before:
+                break
             component = np.int32(SEVERAL)
-            is_known = atomic_cas(node, at, before, SEVERAL) != before
-        if is_known:
-            break
 
 
 # --------------------------------------------------------------------------------------------------------------- search
