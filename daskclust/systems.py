@@ -71,7 +71,6 @@ class System:
     partitions: tuple[str, ...] = ()  # values of ``partition=`` that suit any chunks, besides the default
     sample: Callable[[int, Run, npt.DTypeLike], Sample] = field(default=strip)
     any_columns: bool = True  # whether points may have any number of coordinates, as in scikit-learn's own checks
-    on_gpu: bool = True  # whether kernels run on a GPU for arrays of CuPy; else these are clustered on the host
     size: int = 240  # points of a sample that all lanes of tests cluster in seconds
 
     @property
@@ -149,7 +148,6 @@ SYSTEMS: dict[str, System] = {
             tuple(Run({"min_cluster_size": 5, "boxsize": boxsize}, d) for d, boxsize in _SPACES),
             "daskclust.app.systems._density:Hdbscan",
             ("space",),
-            on_gpu=False,
         ),
         System(
             "hca",

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from daskclust.core.data.nested import without_lists
+from daskclust.core.device.arrays import on_device_of, to_host
 from daskclust.core.hierarchy import single_linkage
 from daskclust.core.space.partition import Partition
 from daskclust.estimator import BaseEstimator
@@ -50,7 +51,8 @@ class EMST(BaseEstimator):
 
     Notes
     -----
-    Squared distances are sums of squared differences in float64, so a length is that of SciPy up to rounding.
+    Squared distances are sums of squared differences in float64, so a length is that of SciPy up to rounding. Of CuPy
+    arrays the tree is found on the GPU, and edges and lengths stay there; the graph is SciPy's, on the host.
 
     References
     ----------
@@ -111,7 +113,8 @@ class EMST(BaseEstimator):
         from scipy.sparse import csr_array
 
         n = len(self.edges_) + 1
-        return csr_array((np.asarray(self.lengths_), np.asarray(self.edges_).T), shape=(n, n))
+        lengths, edges = (np.asarray(to_host(values)) for values in (self.lengths_, self.edges_))
+        return csr_array((lengths, edges.T), shape=(n, n))
 
     @property
     def linkage_(self) -> Any:
@@ -119,4 +122,4 @@ class EMST(BaseEstimator):
         self._check_is_fitted("edges_")
         if self._tree is not None:
             return lazy_linkage(self._tree)
-        return single_linkage(self.edges_, self.lengths_)
+        return on_device_of(self.edges_, single_linkage(to_host(self.edges_), to_host(self.lengths_)))

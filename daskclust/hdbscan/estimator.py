@@ -11,7 +11,7 @@ import numpy.typing as npt
 from daskclust.core.data.checks import check_distance, check_positive, check_whole
 from daskclust.core.data.lazy import along_points, whole
 from daskclust.core.data.nested import nest
-from daskclust.core.device.arrays import is_dask, on_device_of
+from daskclust.core.device.arrays import is_dask, on_device_of, to_host
 from daskclust.core.hierarchy.cuts import label_kept
 from daskclust.core.merge.labels import NOISE, without_small
 from daskclust.core.space.partition import Partition
@@ -95,8 +95,8 @@ class HDBSCAN(Estimator):
     `min_cluster_size` points count. If there are two or more, each is a cluster, if there is one, the cluster goes on
     as that part, if there is none, it ends. Without ties, labels are those of the packages hdbscan and scikit-learn.
 
-    CuPy arrays are clustered on the host. No points have weights. Time from sorted edges on is O(n), and `rethreshold`
-    takes no more than that.
+    Of CuPy arrays the spanning tree is found on the GPU, and clusters of it on the host; trees are NumPy arrays. No
+    points have weights. Time from sorted edges on is O(n), and `rethreshold` takes no more than that.
 
     References
     ----------
@@ -181,6 +181,8 @@ class HDBSCAN(Estimator):
         if not 1 / _MOST_ALPHA <= alpha <= _MOST_ALPHA:
             raise ValueError(f"alpha must be from {1 / _MOST_ALPHA:g} to {_MOST_ALPHA:g}, got {self.alpha!r}")
         points, self._tree = read_forest(self, X, event, samples, alpha, partition)
+        if isinstance(self._tree, SpanningTree):
+            self._tree = SpanningTree(*map(to_host, self._tree))
         self._like, self._nesting, self._samples = points.X, points.nesting, samples
         if isinstance(self._tree, LazyTree):
             self.single_linkage_tree_ = lazy_linkage(self._tree)

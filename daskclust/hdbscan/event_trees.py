@@ -43,6 +43,7 @@ class EventTrees(NamedTuple):
 
 def event_trees(X: Any, event: Any, min_samples: int, period: tuple[float, ...], alpha: float) -> EventTrees:
     """Return the trees of points (n, d) of the same event; weights are infinite where it has too few points."""
+    device, X = device_of(X), to_host(X)
     order = np.argsort(event, kind="stable")
     _, begins, sizes = np.unique(event[order], return_index=True, return_counts=True)
     gap, most = _apart(X, period, alpha)
@@ -60,7 +61,8 @@ def event_trees(X: Any, event: Any, min_samples: int, period: tuple[float, ...],
                 [wrap_positions(points, period), gap * np.repeat(np.arange(len(group)), sizes[group])]
             )
             periods, limit = (*(period or (0.0,) * X.shape[1]), 0.0), most
-        tree = spanning_tree(points, 1 if few else min_samples, periods, alpha, most=limit)
+        tree = spanning_tree(device.from_host(points), 1 if few else min_samples, periods, alpha, most=limit)
+        tree = SpanningTree(*map(to_host, tree))
         edges.append(rows[tree.edges])
         weights.append(np.full(len(tree.weight), np.inf) if few else tree.weight)
         core[rows] = np.inf if few else tree.core
@@ -115,9 +117,9 @@ class EventPlan(TreePlan):
     def trees(self, chunk: Chunk) -> TreesOfChunk:
         """Return the trees of a chunk's events."""
         extent_of(chunk)
-        X, event = (to_host(chunk.columns[name]) for name in (self.positions, self.group))
-        found, ids = event_trees(X, event, self.min_samples, self.period, self.alpha), chunk.ids_on_host()
-        core = on_device_of(chunk.columns[self.positions], found.core)
+        X, event, ids = chunk.columns[self.positions], to_host(chunk.columns[self.group]), chunk.ids_on_host()
+        found = event_trees(X, event, self.min_samples, self.period, self.alpha)
+        core = on_device_of(X, found.core)
         own = OwnIds.of(device_of(core).from_host(ids))
         sent = EventTrees(ids[found.edges], found.weight, np.empty(0), ids[found.firsts])
         return TreesOfChunk(sent, work.PointResults(own, {"core": core}))

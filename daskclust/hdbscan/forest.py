@@ -10,9 +10,10 @@ import numpy.typing as npt
 from daskclust.core.data.checks import check_count, raise_not_finite, sides_of_box
 from daskclust.core.data.columns import for_kernels, groups
 from daskclust.core.data.inputs import EVENT, Points, read_points
-from daskclust.core.device.arrays import is_dask, to_host
+from daskclust.core.device.arrays import device_of, is_dask, to_host
 from daskclust.core.device.machine_code.compiling import expecting
 from daskclust.core.hierarchy import single_linkage
+from daskclust.core.space.extent import survey
 from daskclust.core.space.partition import Partition
 from daskclust.hdbscan.event_trees import event_trees, joined, lazy_event_trees
 from daskclust.hdbscan.plan import LazyTree, spanning_tree_of
@@ -52,7 +53,7 @@ def read_forest(
         check_count(len(points.X))
         own = points.aligned("event", own, groups)
         return points, lazy_event_trees(points.X, own, min_samples, period, alpha, partition)
-    array = for_kernels("X", to_host(points.X))
+    array = for_kernels("X", points.X)
     check_count(len(array))
     _check_reach(array, alpha)
     with expecting(_KERNELS):
@@ -80,21 +81,19 @@ def _tree(X: npt.NDArray[Any], min_samples: int, period: tuple[float, ...], alph
     """Return the tree of all points; of fewer than `min_samples` points none is dense at any distance."""
     if len(X) < min_samples:
         tree = spanning_tree(X, 1, period, alpha)
-        return SpanningTree(tree.edges, np.full(len(X) - 1, np.inf), np.full(len(X), np.inf))
+        return SpanningTree(tree.edges, tree.weight + np.inf, tree.core + np.inf)
     return spanning_tree(X, min_samples, period, alpha)
 
 
 def _check_reach(X: npt.NDArray[Any], alpha: float) -> None:
     """Refuse coordinates that are not finite, or so large that squares of distances are not."""
-    low, high = (ends.astype(np.float64) for ends in (X.min(axis=0), X.max(axis=0)))
+    low, high, bad = survey(device_of(X), X)
+    if bad < len(X):
+        raise_not_finite(to_host(X[bad : bad + 1])[0], bad)
     with np.errstate(over="ignore", invalid="ignore"):
         square = (((high - low) / alpha) ** 2).sum()
-    if np.isfinite(square):
-        return
-    bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
-    if bad.size:
-        raise_not_finite(X[bad[0]], int(bad[0]))
-    raise ValueError(
-        f"X reaches from {low.min():g} to {high.max():g}, and squares of such distances are not finite; give it in a "
-        "larger unit"
-    )
+    if not np.isfinite(square):
+        raise ValueError(
+            f"X reaches from {low.min():g} to {high.max():g}, and squares of such distances are not finite; give it in "
+            "a larger unit"
+        )

@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.core.data.checks import raise_not_finite
-from daskclust.core.device.arrays import HOST, Reused
+from daskclust.core.device.arrays import HOST, Cuda, Host, Reused, device_of, to_host
 from daskclust.core.device.threads import thread_count
 from daskclust.core.space.bucket_sort import sort_points
 from daskclust.core.space.equal_rows import RowPlaces, equal_rows
 from daskclust.core.space.extent import survey
 from daskclust.core.space.grid import PAD, wrap_positions
+from daskclust.hdbscan import on_cuda
 from daskclust.hdbscan.kernels import edges as edge_kernels
 from daskclust.hdbscan.kernels import nearest as nearest_kernels
 from daskclust.hdbscan.kernels import point_tree, rounds
@@ -31,10 +32,11 @@ from daskclust.hdbscan.kernels.point_tree import DEPTH, KEY_BITS, LEAF, LeafTree
 
 _SHARED = 8  # points of one Morton number that make us look for equal ones
 _UNROLLED = 3  # axes
+Device = Host | Cuda
 
 
 class SpanningTree(NamedTuple):
-    """Edges of a minimum spanning tree, or forest, in order of weight."""
+    """Edges of a minimum spanning tree, or forest, in order of weight; arrays are on the device of the points."""
 
     edges: NDArray[np.int64]
     """(n - 1, 2) rows of the points of each edge, the smaller first."""
@@ -56,7 +58,7 @@ def spanning_tree(
 
     Parameters
     ----------
-    X : numpy.ndarray of float32 or float64, shape (n, d)
+    X : numpy.ndarray or cupy.ndarray of float32 or float64, shape (n, d)
         Finite points.
     min_samples : int
         The core distance of a point is that to its `min_samples`-th nearest, itself counted. The square of an edge's
@@ -66,8 +68,9 @@ def spanning_tree(
         Period of each axis, 0 where it is open; empty if all are.
     alpha : float
         Divides lengths of edges, not core distances.
-    core : numpy.ndarray of float64, shape (n,), optional
-        Squared core distances, where they are known; `min_samples` then counts no more. Equal points have equal ones.
+    core : array of float64, shape (n,), optional
+        Squared core distances, where they are known, on the device of X; `min_samples` then counts no more. Equal
+        points have equal ones.
     most : float
         FoundEdges of a larger weight, squared, are left out.
 
@@ -79,52 +82,58 @@ def spanning_tree(
     if not 1 <= min_samples <= max(n, 1):
         raise ValueError(f"min_samples must be from 1 to the number of points, {n}, got {min_samples}")
     period = tuple(map(float, period)) or (0.0,) * d
-    low, high, bad = survey(HOST, X)
+    device = device_of(X)
+    low, high, bad = survey(device, X)
     if bad < n:
-        raise_not_finite(X[bad], bad)
+        raise_not_finite(to_host(X[bad : bad + 1])[0], bad)
     spans = [cycle or b - a for a, b, cycle in zip(low.tolist(), high.tolist(), period, strict=True)]
     if not math.isfinite(sum(span * span for span in spans)):
         raise ValueError(f"squared distances of the points exceed float64: the extent is {max(spans):.3g}")
     if n < 2:
-        return SpanningTree(np.empty((0, 2), np.int64), np.empty(0), np.zeros(n) if core is None else core)
-    tree, places, memory = _sorted(np.ascontiguousarray(X), period, low, max(spans))
-    points, sorted_core, scratch = _described(tree, places, min_samples, core, alpha, memory)
-    ends = _merged(tree, points, scratch, most if alpha == 1 else most * alpha * alpha * (1 + 1e-15))
+        nothing = device.empty((0, 2), np.int64), device.empty(0, np.float64)
+        return SpanningTree(*nothing, device.full(n, 0.0, np.float64) if core is None else core)
+    memory = Reused() if device is HOST else device
+    tree, places = _sorted(device, X, period, low, max(spans), memory)
+    points, sorted_core = _described(device, tree, places, min_samples, core, alpha, memory)
+    ends = _merged(device, tree, points, most if alpha == 1 else most * alpha * alpha * (1 + 1e-15))
     if core is None:
-        core = _in_rows(sorted_core, tree.order, places) if min_samples > 1 else np.zeros(n)
-    length, order = np.empty(len(ends)), tree.order
-    weight = length if points.length is points.weight else np.empty(len(ends))
-    HOST.run(rounds.weigh, len(ends), ends, points.core, tree, length, weight)
-    del tree, points, sorted_core, scratch, memory
+        is_zero = min_samples == 1
+        core = device.full(n, 0.0, np.float64) if is_zero else _in_rows(device, sorted_core, tree.order, places)
+    length, order = device.empty(len(ends), np.float64), tree.order
+    weight = length if points.length is points.weight else device.empty(len(ends), np.float64)
+    device.run(rounds.weigh, len(ends), ends, points.core, tree, length, weight)
+    del tree, points, sorted_core, memory
     if places is not None:
-        ends, weight, length, order = _with_stars(ends, weight, length, order, places, core)
+        ends, weight, length, order = _with_stars(device, ends, weight, length, order, places, core)
     if alpha != 1:
         rows = order[ends]
         weight = np.maximum(length / (alpha * alpha), np.maximum(core[rows[:, 0]], core[rows[:, 1]]))
     if places is not None or alpha != 1:
         is_kept = weight <= most
         ends, weight, length = ends[is_kept], weight[is_kept], length[is_kept]
-    return SpanningTree(*_in_order(ends, weight, length, order), core)
+    return SpanningTree(*_in_order(device, ends, weight, length, order), core)
 
 
 # ----------------------------------------------------------------------------------------------------------------- tree
-def _sorted(X: Any, period: tuple[float, ...], low: Any, extent: float) -> tuple[LeafTree, RowPlaces | None, Reused]:
-    """Return the tree of points, the rows that they stand for where equal ones were united, and memory left."""
-    memory, places, is_cut = Reused(), None, X.shape[1] <= _UNROLLED
+def _sorted(
+    device: Device, X: Any, period: tuple[float, ...], low: Any, extent: float, memory: Any
+) -> tuple[LeafTree, RowPlaces | None]:
+    """Return the tree of points, and the rows that they stand for where equal ones were united."""
+    places, is_cut = None, X.shape[1] <= _UNROLLED
     if is_cut:
-        keys, order, positions = _in_morton_order(X, period, low, extent, memory)
+        keys, order, positions = _in_morton_order(device, X, period, low, extent, memory)
     if not is_cut or _share(keys):
-        X = wrap_positions(X, period)
+        X = wrap_positions(to_host(X), period)
         places = equal_rows(X)
         if places.are_single:
             places = None
         else:
             X = X[places.first]
             if is_cut:
-                keys, order, positions = _in_morton_order(X, period, low, extent, memory)
+                keys, order, positions = _in_morton_order(device, device.from_host(X), period, low, extent, memory)
         if not is_cut or _share(keys):
-            keys, order, positions = _in_order_of_boxes(X)
-    return _built(keys, order, positions, period, memory), places, memory
+            keys, order, positions = _in_order_of_boxes(device, X)
+    return _built(device, keys, order, positions, period, memory), places
 
 
 def _share(keys: Any) -> bool:
@@ -132,20 +141,24 @@ def _share(keys: Any) -> bool:
     return bool((keys[_SHARED:] == keys[:-_SHARED]).any())
 
 
-def _in_morton_order(X: Any, period: tuple[float, ...], low: Any, extent: float, memory: Reused) -> tuple[Any, ...]:
-    """Return keys in order, the row of each point, and coordinates (d, n + PAD)."""
+def _in_morton_order(
+    device: Device, X: Any, period: tuple[float, ...], low: Any, extent: float, memory: Any
+) -> tuple[Any, ...]:
+    """Return keys in order, on the host, the row of each point, and coordinates (d, n + PAD)."""
     n, d = X.shape
-    keys = np.empty(n, np.int64)
+    keys = device.empty(n, np.int64)
     begin = tuple(0.0 if cycle else float(a) for a, cycle in zip(low, period, strict=True))
     scale = 2.0 ** (KEY_BITS // d) * (1 - 1e-9) / extent if extent > 0 else 0.0
-    HOST.run(point_tree.write_keys, n, X, period, begin, min(scale, 1e300), keys)
-    found = sort_points(X, period, keys, 1 << KEY_BITS, 0, memory, np.float64)
+    device.run(point_tree.write_keys, n, X, period, begin, min(scale, 1e300), keys)
+    if isinstance(device, Cuda):
+        return on_cuda.in_order_of_keys(device, X, keys, period)
+    found = sort_points(np.ascontiguousarray(X), period, keys, 1 << KEY_BITS, 0, memory, np.float64)
     if found is None:
-        return _in_order_of_boxes(wrap_positions(X, period))
+        return _in_order_of_boxes(device, wrap_positions(X, period))
     return keys, found.order, found.positions
 
 
-def _in_order_of_boxes(X: Any) -> tuple[Any, ...]:
+def _in_order_of_boxes(device: Device, X: Any) -> tuple[Any, ...]:
     """Return the same in order of scikit-learn's tree, which cuts at medians: for many axes, and very uneven points."""
     from sklearn.neighbors import KDTree
 
@@ -158,55 +171,80 @@ def _in_order_of_boxes(X: Any) -> tuple[Any, ...]:
     )
     keys[nodes["idx_start"][nodes["is_leaf"] != 0]] = 1
     order[: len(X)], positions[:, : len(X)] = rows, points[rows].T
-    return keys.cumsum(), order, positions
+    return keys.cumsum(), device.from_host(order), device.from_host(positions)
 
 
-def _built(keys: Any, order: Any, positions: Any, period: tuple[float, ...], memory: Reused) -> LeafTree:
+def _built(device: Device, keys: Any, order: Any, positions: Any, period: tuple[float, ...], memory: Any) -> LeafTree:
     """Return the tree of points that are in order."""
     n, d = len(keys), len(period)
     begin, leaf_node, counts = np.empty(n + 1, np.int32), np.empty(n, np.int32), np.empty(2, np.int64)
     node, above = np.empty((2 * n, 4), np.int32), np.empty(2 * n, np.int32)
     HOST.run(point_tree.build, 1, keys, np.empty((DEPTH, 3), np.int64), begin, leaf_node, node, above, counts)
-    memory.add(keys)
+    if isinstance(memory, Reused):
+        memory.add(keys)
     leaves, nodes = counts.tolist()
-    axes: Any = period if d <= _UNROLLED else np.array(period)
+    axes: Any = period if d <= _UNROLLED else device.from_host(np.array(period))
     parts = begin[: leaves + 1], leaf_node[:leaves], node[:nodes], above[:nodes], np.empty((nodes, 2 * d))
     tree = LeafTree(axes, positions.reshape(-1), order, *parts)
-    HOST.run(point_tree.write_leaf_box, leaves, tree, grain=512)
-    HOST.run(point_tree.write_boxes, 1, tree)
+    if isinstance(device, Cuda):
+        return on_cuda.with_boxes(device, tree)
+    device.run(point_tree.write_leaf_box, leaves, tree, grain=512)
+    device.run(point_tree.write_boxes, 1, tree)
     return tree
 
 
 def _described(
-    tree: LeafTree, places: RowPlaces | None, min_samples: int, core: Any, alpha: float, memory: Reused
-) -> tuple[rounds.PointStates, Any, nearest_kernels.Scratch]:
-    """Return what is known of points before any are merged, their core distances, and memory to search in."""
+    device: Device,
+    tree: LeafTree,
+    places: RowPlaces | None,
+    min_samples: int,
+    core: Any,
+    alpha: float,
+    memory: Any,
+) -> tuple[rounds.PointStates, Any]:
+    """Return what is known of points before any are merged, and their core distances."""
     n, leaves, nodes, rows = len(tree.order) - PAD, len(tree.leaf_node), len(tree.node), tree.order[:-PAD]
-    is_plain, is_far = core is None and min_samples == 1, core is None and min_samples - 1 > nearest_kernels.MOST_LISTED
+    is_plain = core is None and min_samples == 1
     nearest, reach = memory.empty((n, nearest_kernels.KEPT), np.int32), memory.empty(n, np.float64)
     weight = memory.empty(n, np.float64)
     length = weight if is_plain else memory.empty(n, np.float64)
     other, component = memory.empty(n, np.int32), memory.empty(n + PAD, np.int32)
     if core is not None:
-        found = (core if places is None else core[places.first])[rows]
+        found = device.take(core if places is None else device.take(core, places.first), rows)
     else:
-        found = np.zeros(n) if is_plain else memory.empty(n, np.float64)
-    count = np.empty(0, np.int32) if places is None else places.counts[rows].astype(np.int32)
-    scratch = _scratch(min_samples if is_far else 0)
-    if is_far:
-        _run_pieces(nearest_kernels.find_core, scratch, tree, count, min_samples, scratch, found)
-    listed = min_samples if core is None and not is_far else 1
-    _run_pieces(nearest_kernels.find_nearest, scratch, tree, count, listed, scratch, nearest, found, reach)
-    scaled, other[:], component[:] = found if alpha == 1 else found * (alpha * alpha), -1, np.arange(n + PAD)
-    place, alive, need = np.zeros(n, np.int8), np.ones(leaves, np.bool_), np.empty(leaves)
-    node_core, node_need = np.zeros(nodes), np.empty(nodes)
+        found = device.full(n, 0.0, np.float64) if is_plain else memory.empty(n, np.float64)
+    count = device.empty(0, np.int32)
+    if places is not None:
+        count = device.take(device.from_host(places.counts.astype(np.int32)), rows)
+    given = tree, count, min_samples if core is None else 1, nearest, found, reach
+    if isinstance(device, Cuda):
+        on_cuda.find_nearest(device, *given)
+    else:
+        _find_nearest(*given)
+    scaled, other[:], component[:] = found if alpha == 1 else found * (alpha * alpha), -1, device.count_up(n + PAD)
+    place, alive = device.full(n, 0, np.int8), device.full(leaves, True, np.bool_)
+    need, node_need = device.empty(leaves, np.float64), device.empty(nodes, np.float64)
+    node_core = device.full(nodes, 0.0, np.float64)
     points = rounds.PointStates(
         component, scaled, nearest, place, reach, other, weight, length, need, alive, node_core, node_need
     )
     if not is_plain:
         np.maximum(reach, scaled, out=reach)
-        HOST.run(rounds.write_node_core, 1, points, tree)
-    return points, found, scratch
+        if isinstance(device, Cuda):
+            on_cuda.write_node_core(device, points, tree)
+        else:
+            device.run(rounds.write_node_core, 1, points, tree)
+    return points, found
+
+
+def _find_nearest(tree: LeafTree, count: Any, min_samples: int, nearest: Any, core: Any, reach: Any) -> None:
+    """Write neighbours and, where `min_samples` is above 1, core distances."""
+    is_far = min_samples - 1 > nearest_kernels.MOST_LISTED
+    scratch = _scratch(min_samples if is_far else 0)
+    if is_far:
+        _run_pieces(nearest_kernels.find_core, scratch, tree, count, min_samples, scratch, core)
+    listed = 1 if is_far else min_samples
+    _run_pieces(nearest_kernels.find_nearest, scratch, tree, count, listed, scratch, nearest, core, reach)
 
 
 def _scratch(heap: int) -> nearest_kernels.Scratch:
@@ -223,67 +261,83 @@ def _run_pieces(kernel: Any, scratch: nearest_kernels.Scratch, *args: Any) -> No
 
 
 # --------------------------------------------------------------------------------------------------------------- merges
-def _merged(tree: LeafTree, points: rounds.PointStates, scratch: nearest_kernels.Scratch, most: float) -> Any:
+def _merged(device: Device, tree: LeafTree, points: rounds.PointStates, most: float) -> Any:
     """Return the ends of the edges of the tree of points, those that weigh at most `most`, in any order."""
     n, leaves = len(points.core), len(tree.leaf_node)
-    edges = rounds.FoundEdges(np.empty((n - 1, 2), np.int32), np.array([0, n]))
+    edges = rounds.FoundEdges(device.empty((n - 1, 2), np.int32), device.from_host(np.array([0, n])))
     whole = rounds.Components(
-        np.ones(n, np.int32), np.empty(n, np.bool_), np.empty(n, np.bool_), np.empty(n), *np.empty((2, n), np.int32)
+        device.full(n, 1, np.int32),
+        *(device.empty(n, dtype) for dtype in (np.bool_, np.bool_, np.float64, np.int32, np.int32)),
     )
-    finished, is_searched, found, left = np.zeros(n, np.bool_), False, 0, n
+    scratch = _scratch(0)
+    finished: Any = False  # where `most` leaves components that have no more edges
+    is_searched, found, left = False, 0, n
     while left > 1:
         components = rounds.Components(*(values[:left] for values in whole))
         components.skip[:] = finished
-        largest = int(components.size.argmax())
-        is_spared = left < n  # the largest does not ask
-        components.skip[largest] |= is_spared
-        asking = left - int(np.count_nonzero(components.skip))
+        largest, is_spared = int(components.size.argmax()), left < n
+        if is_spared:
+            components.skip[largest] = True  # it does not ask
+        asking = left - int(np.count_nonzero(components.skip) if most < math.inf else is_spared)
         if asking == 0:
             break
-        HOST.run(rounds.start_round, left, components)
-        HOST.run(rounds.look_in_lists, leaves, points, components, tree, grain=512)
-        HOST.run(rounds.offer, leaves, most, points, components, tree, grain=512)
-        HOST.run(rounds.write_bound, left, most, points, components)
+        device.run(rounds.start_round, left, components)
+        device.run(rounds.look_in_lists, leaves, points, components, tree, grain=512)
+        device.run(rounds.offer, leaves, most, points, components, tree, grain=512)
+        device.run(rounds.write_bound, left, most, points, components)
         if not is_searched:
-            HOST.run(rounds.find_open, leaves, points, components, tree, grain=512)
+            device.run(rounds.find_open, leaves, points, components, tree, grain=512)
             is_searched = 2 * int(np.count_nonzero(components.is_open)) >= asking
         if is_searched:  # before, only components whose lists decide are merged
             components.is_open[:] = False
-            HOST.run(rounds.describe_leaf, leaves, points, tree, grain=512)
-            HOST.run(rounds.describe_nodes, 1, points, tree)
-            _run_pieces(rounds.search, scratch, points, components, tree, scratch)
-            HOST.run(rounds.offer, leaves, most, points, components, tree, grain=512)
-        done = (components.best < 0) & ~components.is_open
-        if is_spared:
-            done[largest] = finished[largest]
-        HOST.run(rounds.merge, 1, points, components, edges)
-        HOST.run(rounds.renumber, n, points.component, components.best)
+            if isinstance(device, Cuda):
+                on_cuda.search(device, points, components, tree)
+            else:
+                device.run(rounds.describe_leaf, leaves, points, tree, grain=512)
+                device.run(rounds.describe_nodes, 1, points, tree)
+                _run_pieces(rounds.search, scratch, points, components, tree, scratch)
+            device.run(rounds.offer, leaves, most, points, components, tree, grain=512)
+        if most < math.inf:
+            done = (components.best < 0) & ~components.is_open
+            if is_spared:
+                done[largest] = finished[largest]
+        if isinstance(device, Cuda):
+            on_cuda.merge(device, points, components, edges)
+        else:
+            device.run(rounds.merge, 1, points, components, edges)
+        device.run(rounds.renumber, n, points.component, components.best)
         found, left = edges.counts.tolist()
-        finished = np.zeros(left, np.bool_)
-        finished[components.best[done]] = True
+        if most < math.inf:
+            finished = device.full(left, False, np.bool_)
+            finished[components.best[done]] = True
     return edges.ends[:found]
 
 
 # ---------------------------------------------------------------------------------------------------------------- order
-def _with_stars(ends: Any, weight: Any, length: Any, order: Any, places: RowPlaces, core: Any) -> tuple[Any, ...]:
+def _with_stars(
+    device: Device, ends: Any, weight: Any, length: Any, order: Any, places: RowPlaces, core: Any
+) -> tuple[Any, ...]:
     """Return edges between rows, those between equal rows behind the others."""
-    rows = np.arange(len(places.of_row))
-    smallest = places.first[places.of_row]
-    others = rows[smallest != rows]
-    ends = np.concatenate([places.first[order[ends]], np.column_stack([smallest[others], others])])
-    weight, length = np.append(weight, core[others]), np.append(length, np.zeros(len(others)))
-    return ends, weight, length, rows
+    n, smallest = len(places.of_row), places.first[places.of_row]
+    others = np.flatnonzero(smallest != np.arange(n))
+    first, stars = device.from_host(places.first), device.from_host(np.column_stack([smallest[others], others]))
+    ends = np.concatenate([first[order[ends]], stars])
+    weight = np.concatenate([weight, core[stars[:, 1]]])
+    length = np.concatenate([length, device.full(len(others), 0.0, np.float64)])
+    return ends, weight, length, device.count_up(n)
 
 
-def _in_rows(values: Any, order: Any, places: RowPlaces | None) -> Any:
+def _in_rows(device: Device, values: Any, order: Any, places: RowPlaces | None) -> Any:
     """Return values of sorted points for each row."""
-    of_rows = np.empty(len(values))
+    of_rows = device.empty(len(values), np.float64)
     of_rows[order[: len(values)]] = values
-    return of_rows if places is None else of_rows[places.of_row]
+    return of_rows if places is None else device.take(of_rows, places.of_row)
 
 
-def _in_order(ends: Any, weight: Any, length: Any, order: Any) -> tuple[Any, Any]:
+def _in_order(device: Device, ends: Any, weight: Any, length: Any, order: Any) -> tuple[Any, Any]:
     """Return edges between rows of `order`, and their weights, in order."""
+    if isinstance(device, Cuda):
+        return on_cuda.in_order(device, ends, weight, length, order)
     n, bits = len(weight), weight.view(np.int64)
     edges, keys = np.empty((n, 2), np.int64), np.empty(n, np.int64)
     if n == 0:

@@ -20,6 +20,7 @@ LINES = {
     "events": "events pixels.parquet --dt-max 100 --min-hits 2 --table table.parquet -o out.parquet",
     "dbscan": "dbscan points.parquet --eps 0.4 --min-samples 3 --weight cut -o out.parquet",
     "fof": "fof points.parquet --linking-length 0.4 --boxsize 40,2,none --table table.csv -o out.parquet",
+    "hdbscan": "hdbscan points.parquet --min-cluster-size 4 --table table.csv -o out.parquet",
     "hca": "hca cells.parquet --threshold 0.3 --n-clusters 3 --merges table.csv -o out.parquet",
 }
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from laws.registry import ON_GPU, RUNS, fit
+from laws.registry import RUNS, fit
 
 pytestmark = pytest.mark.host_cuda
 
@@ -16,7 +16,7 @@ def test_the_order_of_threads_does_not_matter(cupy, order, name):
     np.testing.assert_array_equal(found.labels_.get(), wanted.labels_)
 
 
-@pytest.mark.parametrize("name", ON_GPU)
+@pytest.mark.parametrize("name", RUNS)
 def test_work_goes_to_the_current_stream(cupy, counts, name):
     system, run = RUNS[name]
     sample = system.sample(150, run, np.float32).map(cupy.asarray)

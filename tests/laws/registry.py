@@ -27,7 +27,6 @@ def name_of(system: System, run: Run) -> str:
 
 
 RUNS = {name_of(system, run): (system, run) for system in ENTRIES for run in system.runs}
-ON_GPU = [name for name, (system, _) in RUNS.items() if system.on_gpu]
 """Each run of each system, by its name."""
 
 

@@ -149,7 +149,7 @@ def look_in_list(s, c, points, tree):
                 is_lightest = points.weight[s] == max(points.length[s], points.core[s])
                 if length > (points.length[s] if is_lightest else points.weight[s]):
                     return
-            weight = max(length, points.core[s], points.core[t])
+            weight = max(max(length, points.core[s]), points.core[t])
             if is_before(weight, length, s, t, s, points, tree):
                 points.weight[s], points.length[s], points.other[s] = weight, length, t
         k += 1
@@ -377,4 +377,4 @@ def weigh(i, ends, core, tree, length, weight):
     """Write the squared length of an edge and its weight."""
     s, t = np.int64(ends[i, 0]), np.int64(ends[i, 1])
     length[i] = distance2(s, t, tree)
-    weight[i] = max(length[i], core[s], core[t])
+    weight[i] = max(max(length[i], core[s]), core[t])
