@@ -221,16 +221,9 @@ class HDBSCAN(Estimator):
         ValueError, TypeError
             For parameters out of range.
         """
+        given = {name: value for name, value in locals().items() if name != "self" and value is not None}
         self._check_is_fitted("labels_")
-        changed = {
-            "min_cluster_size": min_cluster_size,
-            "cluster_selection_method": cluster_selection_method,
-            "cluster_selection_epsilon": cluster_selection_epsilon,
-            "max_cluster_size": max_cluster_size,
-            "allow_single_cluster": allow_single_cluster,
-        }
         before = self.get_params()
-        given = {name: value for name, value in changed.items() if value is not None}
         other = type(self)(**before | {"min_samples": self._samples} | given)
         vars(other).update({name: value for name, value in vars(self).items() if name not in before})
         other._select(*other._selection())
