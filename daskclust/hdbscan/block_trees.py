@@ -239,6 +239,7 @@ class OpenPoints(NamedTuple):
     home: NDArray[np.int32]
     bound: NDArray[np.float64]  # as of `ComponentSlice`
     way: NDArray[np.float64]  # the least weight of such an edge
+    block: NDArray[np.int32]
 
     def at(self, rows: Any) -> OpenPoints:
         """Return some of them."""
@@ -276,16 +277,23 @@ def open_points(
     way = ways_of(own, out, alpha)[:, 0]
     rows = np.flatnonzero(way <= mine.heaviest)
     part = parts.part[rows]
-    found = OpenPoints(own.at(rows), mine.component[part], mine.home[part], mine.bound[part], way[rows])
+    found = OpenPoints(
+        own.at(rows),
+        mine.component[part],
+        mine.home[part],
+        mine.bound[part],
+        way[rows],
+        np.full(len(rows), block, np.int32),
+    )
     keys = np.where(found.component < large, _cells(found.points.x) + _CELL, np.frexp(found.bound)[1])
     order = np.lexsort([keys, found.home])
-    (_, x, _), component, home, bound, way = found = found.at(order)
+    (_, x, _), component, home, bound, way, _ = found = found.at(order)
     is_first = np.append(True, (np.diff(keys[order]) != 0) | (np.diff(home) != 0))[: len(rows)]
     first = np.flatnonzero(is_first)
     count, about = np.diff(first, append=len(rows)), np.minimum(component[first], large)
     ends = (np.maximum.reduceat(bound, first), np.minimum.reduceat(way, first)) if len(rows) else (bound, way)
     low, high = (np.minimum.reduceat(x, first), np.maximum.reduceat(x, first)) if len(rows) else (x, x)
-    return OpenBlock(found, Boxes(np.full(len(first), block), count, about, home[first], *ends, low, high))
+    return OpenBlock(found, Boxes(np.full(len(first), block, np.int32), count, about, home[first], *ends, low, high))
 
 
 def _cells(x: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -317,7 +325,7 @@ def outsiders_of(
 def joined_outsiders(parts: list[OpenPoints], *_turn: Any) -> OpenPoints:
     """Return those of all blocks, by component and id."""
     points = IdPoints(*map(np.concatenate, zip(*(part.points for part in parts), strict=True)))
-    rest = (np.concatenate([part[k] for part in parts]) for k in range(1, 5))
+    rest = (np.concatenate([part[k] for part in parts]) for k in range(1, 6))
     every = OpenPoints(points, *rest)
     return every.at(np.lexsort([points.ids, every.component]))
 
@@ -331,27 +339,31 @@ class Links(NamedTuple):
 
 def links_of(block: OpenBlock, outsiders: OpenPoints, between: Any, periods: Periods, alpha: float) -> list[Links]:
     """Return the first edges from each component's outsiders in other blocks to points of each larger, large one."""
-    mine, _ = block
-    found, is_other = [], ~np.isin(outsiders.points.ids, mine.points.ids)
-    for large in np.unique(mine.component[mine.component < len(between)]):
-        rows = np.flatnonzero(mine.component == large)
-        low, high = mine.points.x[rows].min(axis=0), mine.points.x[rows].max(axis=0)
+    (mine, boxes), found = block, []
+    if not len(boxes.block):
+        return found
+    ends, is_other = np.cumsum(boxes.count), outsiders.block != boxes.block[0]
+    for large in np.unique(boxes.component[boxes.component < len(between)]):
+        its = np.flatnonzero(boxes.component == large)  # one after the other
+        low, high = boxes.low[its].min(axis=0), boxes.high[its].max(axis=0)
         bound = np.maximum(outsiders.bound, between[outsiders.home, large])
-        asks = is_other & (outsiders.component > large) & (outsiders.way <= bound)
-        asks[asks] = gaps2(outsiders.points.x[asks], low, high, periods) / (alpha * alpha) <= bound[asks]
-        if not asks.any():
+        asks = np.flatnonzero(is_other & (outsiders.component > large) & (outsiders.way <= bound))
+        asks = asks[gaps2(outsiders.points.x[asks], low, high, periods) / (alpha * alpha) <= bound[asks]]
+        if not len(asks):
             continue
-        most, low, high = bound[asks].max(), outsiders.points.x[asks].min(axis=0), outsiders.points.x[asks].max(axis=0)
-        near = rows[mine.way[rows] <= most]
-        near = near[gaps2(mine.points.x[near], low, high, periods) / (alpha * alpha) <= most]
-        begins = np.flatnonzero(np.diff(outsiders.component[asks], prepend=-1))
+        asking, most = outsiders.at(asks), bound[asks].max()
+        low, high = asking.points.x.min(axis=0), asking.points.x.max(axis=0)
+        near = mine.at(slice(ends[its[0]] - boxes.count[its[0]], ends[its[-1]]))
+        near = near.points.at(near.way <= most)
+        near = near.at(gaps2(near.x, low, high, periods) / (alpha * alpha) <= most)
+        begins = np.flatnonzero(np.diff(asking.component, prepend=-1))
         first = Edges(*(np.full((len(begins), 1), fill) for fill in (np.inf, np.inf, -1, -1)))
         first.weight[:, 0] = bound[asks][begins]
-        search(outsiders.points.at(asks), np.append(begins, asks.sum()), mine.points.at(near), first, periods, alpha)
+        search(asking.points, np.append(begins, len(asks)), near, first, periods, alpha)
         is_found = first.low[:, 0] >= 0
-        component = outsiders.component[asks][begins][is_found]
-        ends = np.column_stack([component, np.full_like(component, large)])
-        found.append(Links(Edges(*(values[is_found, 0] for values in first)), ends))
+        component = asking.component[begins][is_found]
+        pairs = np.column_stack([component, np.full_like(component, large)])
+        found.append(Links(Edges(*(values[is_found, 0] for values in first)), pairs))
     return found
 
 

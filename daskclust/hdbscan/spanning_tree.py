@@ -231,7 +231,7 @@ def _merged(tree: LeafTree, points: rounds.PointStates, scratch: nearest_kernels
         np.ones(n, np.int32), np.empty(n, np.bool_), np.empty(n, np.bool_), np.empty(n), *np.empty((2, n), np.int32)
     )
     finished, is_searched, found, left = np.zeros(n, np.bool_), False, 0, n
-    while left > 1:
+    while left > 1 and most >= 0:
         components = rounds.Components(*(values[:left] for values in whole))
         components.skip[:] = finished
         largest = int(components.size.argmax())
