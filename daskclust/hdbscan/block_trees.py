@@ -1,8 +1,9 @@
 """Spanning trees of blocks, and the forest of all that they make: components, and what is asked between them.
 
-Edges of a tree below a limit are known where every block has them. The components that they make are joined by few
-edges more. A block's own point may be an end of one where another block has points of another component, not farther
-than the heaviest edge on the way between these components that is known already.
+An edge is *final* if it is the first of all edges out of a set of points; final edges within a block stay there, and
+join its points to *parts*. Other edges meet on one worker, where more of them turn out to be final. The components
+that final edges make are joined by few edges more: those that are known already, or edges that no block knows, between
+points that are nearer to what their block does not know than the heaviest edge on the way that is known.
 """
 
 from __future__ import annotations
@@ -15,38 +16,39 @@ from numpy.typing import NDArray
 
 from daskclust.core.device.arrays import HOST
 from daskclust.core.merge.own_ids import OwnIds
-from daskclust.hdbscan.far_neighbours import SURELY, IdPoints, gaps2, joined, search
-from daskclust.hdbscan.kernels.first_edges import Edges
+from daskclust.hdbscan.far_neighbours import IdPoints, gaps2, joined, search
+from daskclust.hdbscan.kernels.first_edges import Edges, mark_near
 from daskclust.hdbscan.kernels.kruskal import find_homes, mark_forest
-from daskclust.hdbscan.spanning_tree import SpanningTree, spanning_tree
+from daskclust.hdbscan.spanning_tree import spanning_tree
 
 Periods = tuple[float, ...]
+Ends = NDArray[np.int32]  # (m, 2) numbers of what edges join
 _LARGE = 256  # so many components at most count as large, each with one such part of all points
+_CELL = 1 << 20  # from here on keys of boxes are of cells
 _SOME = 256  # points of a block that tell how far others are, about
 
 
-# -------------------------------------------------------------------------------------------------------------- a block
-class TreeOfBlock(NamedTuple):
-    """What a block sends up."""
-
-    edges: Edges  # shorter ones where it owns the point of the smaller id
-    ids: OwnIds  # of its own points
-    some: IdPoints  # of these: edges between them join all blocks
+# ---------------------------------------------------------------------------------------------------------------- edges
+def at(edges: Edges, rows: Any) -> Edges:
+    """Return some of the edges."""
+    return Edges(*(values[rows] for values in edges))
 
 
-def tree_of(X: Any, points: IdPoints, own: Any, limit: float, periods: Periods, alpha: float) -> TreeOfBlock:
-    """Return the tree of a chunk's points; edges of a squared weight below `limit` are of one block alone."""
-    tree = spanning_tree(X, 1, periods, alpha, core=points.core)
-    sent = own[tree.edges[:, 0]] | (tree.weight >= limit)
-    mine = points.at(own)
-    some = mine.at(slice(None, None, 1 + len(mine.ids) // _SOME))
-    return TreeOfBlock(edges_of(points, tree.edges[sent], tree.weight[sent], periods), OwnIds.of(mine.ids), some)
+def together(parts: list[Edges]) -> Edges:
+    """Return the edges of several."""
+    return Edges(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def whole_tree_of(points: IdPoints, periods: Periods, alpha: float) -> Edges:
-    """Return the tree of points, ascending by id."""
-    tree = spanning_tree(points.x, 1, periods, alpha, core=points.core)
-    return edges_of(points, tree.edges, tree.weight, periods)
+def order_of(edges: Edges) -> NDArray[np.int64]:
+    """Return the rows of edges by weight, length, smaller and larger id."""
+    order = np.argsort(edges.weight, kind="stable")
+    weight = edges.weight[order]
+    is_tied = np.zeros(len(order), np.bool_)
+    is_tied[1:] = weight[1:] == weight[:-1]
+    is_tied[:-1] |= is_tied[1:]
+    tied = order[is_tied]
+    order[is_tied] = tied[np.lexsort([values[tied] for values in reversed(edges)])]
+    return order
 
 
 def edges_of(points: IdPoints, ends: Any, weight: Any, period: Periods) -> Edges:
@@ -59,73 +61,168 @@ def edges_of(points: IdPoints, ends: Any, weight: Any, period: Periods) -> Edges
     return Edges(weight, length, points.ids[ends[:, 0]], points.ids[ends[:, 1]])
 
 
-# ----------------------------------------------------------------------------------------------------------- all blocks
-class ComponentSlice(NamedTuple):
-    """What a chunk must know of its own points that are not of the largest component."""
+def whole_tree_of(points: IdPoints, periods: Periods, alpha: float) -> tuple[Edges, NDArray[np.int64]]:
+    """Return the tree of points, ascending by id, and the rows of its ends."""
+    tree = spanning_tree(points.x, 1, periods, alpha, core=points.core)
+    return edges_of(points, tree.edges, tree.weight, periods), tree.edges
 
-    rows: NDArray[np.int32]  # among its own
+
+def forest_among(edges: Edges, ends: Any, way: Any) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which of some edges in order are of their forest, and final: `way` is of what they join."""
+    is_kept, is_final = np.empty((2, len(ends)), np.bool_)
+    parent = np.arange(len(way), dtype=np.int32)
+    mark_forest.run(1, ends, edges.weight, edges.length, parent, way.copy(), is_kept, is_final)
+    return is_kept, is_final
+
+
+def roots_of(edges: Edges, ends: Any, way: Any) -> NDArray[np.int32]:
+    """Return the smallest of what edges join to each, for which `way` becomes the least."""
+    parent, unused = np.arange(len(way), dtype=np.int32), np.empty((2, len(ends)), np.bool_)
+    mark_forest.run(1, ends, edges.weight, edges.length, parent, way, *unused)
+    return parent
+
+
+# -------------------------------------------------------------------------------------------------------------- a block
+class Parts(NamedTuple):
+    """The parts that final edges of a block make of its own points."""
+
+    ids: OwnIds
+    part: NDArray[np.int32]
+
+
+class Frontier(NamedTuple):
+    """What a block sends up."""
+
+    edges: Edges  # not final, or of a point of another block; shorter ones where it owns the point of the smaller id
+    some: IdPoints  # of its own points: edges between them join all blocks
+    size: NDArray[np.int64]  # points of each part
+    way: NDArray[np.float64]  # (parts, 2): as of `mark_forest`
+
+
+class TreeOfBlock(NamedTuple):
+    """The tree of a block's points and its halo."""
+
+    final: Edges  # between own points, in order
+    parts: Parts
+    frontier: Frontier
+
+
+def ways_of(points: IdPoints, out: Any, alpha: float) -> NDArray[np.float64]:
+    """Return the least weight and length of edges from points to others that are farther than `out`."""
+    return np.column_stack([np.maximum(out * out / (alpha * alpha), points.core), out * out])
+
+
+def tree_of(X: Any, points: IdPoints, own: Any, out: Any, limit: float, periods: Periods, alpha: float) -> TreeOfBlock:
+    """Return the tree of a chunk's points, X and `points`; beyond `out` from its own ones it may not know others.
+
+    Edges of a squared weight below `limit` are of one block alone.
+    """
+    tree = spanning_tree(X, 1, periods, alpha, core=points.core)
+    edges, mine = edges_of(points, tree.edges, tree.weight, periods), points.at(own)
+    way = ways_of(points, np.zeros(len(own)), alpha)
+    way[own] = ways_of(mine, out, alpha)
+    is_own = own[tree.edges]
+    is_final = forest_among(edges, tree.edges, way)[1] & is_own.all(axis=1)
+    is_sent = ~is_final & (is_own[:, 0] | (tree.weight >= limit))
+    final = at(edges, is_final)
+    roots = roots_of(final, tree.edges[is_final], way)[own]
+    count = np.bincount(roots, minlength=len(own))
+    firsts = np.flatnonzero(count)
+    number = np.empty(len(own), np.int32)
+    number[firsts] = np.arange(len(firsts))
+    some = mine.at(slice(None, None, 1 + len(mine.ids) // _SOME))
+    parts = Parts(OwnIds.of(mine.ids), number[roots])
+    return TreeOfBlock(final, parts, Frontier(at(edges, is_sent), some, count[firsts], way[firsts]))
+
+
+# ----------------------------------------------------------------------------------------------------------- all blocks
+class Meeting(NamedTuple):
+    """What blocks are asked for the parts of."""
+
+    ids: NDArray[np.int64]  # of the ends of all edges that were sent up
+    edges: Edges  # the tree of some points of all blocks
+
+
+class Named(NamedTuple):
+    """A block's edges and parts for the forest."""
+
+    edges: Edges
+    ends: NDArray[np.int64]  # (m, 2) places of their points among those of the meeting
+    places: NDArray[np.int64]  # of its own points there
+    part: NDArray[np.int32]  # of these
+    size: NDArray[np.int64]
+    way: NDArray[np.float64]
+
+
+class ComponentSlice(NamedTuple):
+    """What a chunk must know of its parts."""
+
     component: NDArray[np.int32]
     home: NDArray[np.int32]  # a large component, the own one or one that is near
     bound: NDArray[np.float64]  # squared weight of the heaviest edge that is needed to go there
+    heaviest: float  # of all edges that are not final
 
 
 class Forest(NamedTuple):
-    """The minimum spanning forest of the edges of all blocks, and their points' components below the limit."""
+    """The minimum spanning forest of the edges that blocks sent up, and the components that all final edges make."""
 
-    edges: Edges
+    final: Edges
+    open: Edges  # that are not final
+    ends: Ends  # the components that these join
     slices: list[ComponentSlice]
     between: NDArray[np.float64]  # squared weight of the heaviest edge on the way between each two large components
 
 
-def forest_of(found: list[TreeOfBlock], limit: float, periods: Periods, alpha: float) -> Forest:
-    """Return the forest of what all blocks send; below `limit`, a squared weight, it has all edges of the tree."""
-    n = sum(each.ids.size for each in found)
-    between_some = whole_tree_of(joined([each.some for each in found]), periods, alpha)
-    edges, roots = first_of([*(each.edges for each in found), between_some], n, limit)
-    component, home, bound, between = _components(edges, roots, limit)
-    slices = []
-    for each in found:
-        mine = component[each.ids.on(HOST)]
-        rows = np.flatnonzero(mine)
-        slices.append(ComponentSlice(rows.astype(np.int32), mine[rows], home[mine[rows]], bound[mine[rows]]))
-    return Forest(edges, slices, between)
+def meeting_of(frontiers: list[Frontier], periods: Periods, alpha: float) -> Meeting:
+    """Return what is asked of all blocks."""
+    edges, _ = whole_tree_of(joined([each.some for each in frontiers]), periods, alpha)
+    every = together([edges, *(each.edges for each in frontiers)])
+    return Meeting(np.unique(np.concatenate([every.low, every.high])), edges)
 
 
-def first_of(parts: list[Edges], n: int, limit: float = np.inf) -> tuple[Edges, NDArray[np.int32]]:
-    """Return the minimum spanning forest of edges, in order, and each point's root by those below a limit."""
-    edges = in_order(Edges(*map(np.concatenate, zip(*parts, strict=True))))
-    ends, parent = np.column_stack([edges.low, edges.high]), np.arange(n, dtype=np.int32)
-    is_kept, below = np.empty(len(ends), np.bool_), int(np.searchsorted(edges.weight, limit))
-    mark_forest.run(1, ends[:below], parent, is_kept[:below])
-    roots = parent.copy()
-    mark_forest.run(1, ends[below:], parent, is_kept[below:])
-    return Edges(*(values[is_kept] for values in edges)), roots
+def named(frontier: Frontier, parts: Parts, meeting: Meeting) -> Named:
+    """Return what a block adds to the forest."""
+    ids = parts.ids.on(HOST)
+    row = np.searchsorted(ids, meeting.ids)
+    is_own = np.append(ids, -1)[row] == meeting.ids
+    places = np.flatnonzero(is_own)
+    edges = together([frontier.edges, at(meeting.edges, is_own[np.searchsorted(meeting.ids, meeting.edges.low)])])
+    ends = np.searchsorted(meeting.ids, np.column_stack([edges.low, edges.high]))
+    return Named(edges, ends, places, parts.part[row[places]], frontier.size, frontier.way)
 
 
-def in_order(edges: Edges) -> Edges:
-    """Return edges by weight, length, smaller and larger id."""
-    order = np.argsort(edges.weight, kind="stable")
-    weight = edges.weight[order]
-    is_tied = np.zeros(len(order), np.bool_)
-    is_tied[1:] = weight[1:] == weight[:-1]
-    is_tied[:-1] |= is_tied[1:]
-    tied = order[is_tied]
-    order[is_tied] = tied[np.lexsort([values[tied] for values in reversed(edges)])]
-    return Edges(*(values[order] for values in edges))
+def forest_of(found: list[Named]) -> Forest:
+    """Return the forest of what all blocks send."""
+    begins = np.cumsum([0, *(len(each.size) for each in found)])
+    number = np.empty(sum(len(each.places) for each in found), np.int32)
+    for each, begin in zip(found, begins[:-1], strict=True):
+        number[each.places] = begin + each.part
+    edges, ends = together([each.edges for each in found]), number[np.concatenate([each.ends for each in found])]
+    order = order_of(edges)
+    edges, ends, way = at(edges, order), ends[order], np.concatenate([each.way for each in found])
+    is_kept, is_final = forest_among(edges, ends, way)
+    roots = roots_of(at(edges, is_final), ends[is_final], way)
+    is_open = is_kept & ~is_final
+    sizes = np.bincount(roots, np.concatenate([each.size for each in found]), len(roots)).astype(np.int64)
+    left, ends = at(edges, is_open), roots[ends[is_open]]
+    component, home, bound, between = _components(left, ends, roots, sizes)
+    each_slice = [slice(*pair) for pair in itertools.pairwise(begins.tolist())]
+    heaviest = float(left.weight.max(initial=-np.inf))
+    slices = [
+        ComponentSlice(component[its], home[component[its]], bound[component[its]], heaviest) for its in each_slice
+    ]
+    return Forest(at(edges, is_final), left, component[ends], slices, between)
 
 
-def _components(edges: Edges, roots: NDArray[np.int32], limit: float) -> tuple[NDArray[Any], ...]:
-    """Return each point's component, 0 is the largest; the home and bound of each; and the way `between` large ones."""
-    sizes = np.bincount(roots)
+def _components(edges: Edges, ends: Ends, roots: Ends, sizes: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
+    """Return the component of each part, 0 is the largest; the home and bound of each; the way `between` large ones."""
     places = np.flatnonzero(sizes)
     places = places[np.argsort(-sizes[places], kind="stable")]
     number, count = np.empty(len(sizes), np.int32), len(places)
     number[places] = np.arange(count)
-    large = max(1, int((sizes[places[:_LARGE]] * _LARGE >= len(roots)).sum()))
-    over = edges.weight >= limit
-    ends = number[roots[np.column_stack([edges.low[over], edges.high[over]])]]
+    large = max(1, int((sizes[places[:_LARGE]] * _LARGE >= sizes.sum()).sum()))
     above, bound, home = np.arange(count, dtype=np.int32), np.zeros(count), np.empty(count, np.int32)
-    find_homes.run(1, ends, edges.weight[over], large, above.copy(), above, bound, home)
+    find_homes.run(1, number[ends], edges.weight, large, above.copy(), above, bound, home)
     between = np.zeros((large, large))
     for k in range(1, large):
         between[k, :k] = between[:k, k] = np.maximum(bound[k], between[above[k], :k])
@@ -134,110 +231,154 @@ def _components(edges: Edges, roots: NDArray[np.int32], limit: float) -> tuple[N
 
 
 # ----------------------------------------------------------------------------------------------- what is between blocks
-class ComponentBoxes(NamedTuple):
-    """Where blocks have points of large components, and of the small ones around each."""
-
-    block: NDArray[np.int64]
-    component: NDArray[np.int32]  # -1 for small ones
-    home: NDArray[np.int32]
-    bound: NDArray[np.float64]  # the largest of them
-    ends: NDArray[np.float64]  # (m, 2, d) the lowest and the highest coordinates
-    core: NDArray[np.float64]  # the least squared core distance
-
-
-def boxes_of(own: IdPoints, mine: ComponentSlice, block: int) -> ComponentBoxes:
-    """Return the boxes of a block's own points; small components with bounds of about one size share one."""
-    n = len(own.ids)
-    component, home, bound = np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(n)
-    component[mine.rows], home[mine.rows], bound[mine.rows] = mine.component, mine.home, mine.bound
-    is_small = component != home
-    keys = np.column_stack([home, np.where(is_small, np.frexp(bound)[1], np.iinfo(np.int32).min)])
-    order = np.lexsort(keys.T)
-    begins = np.flatnonzero(np.diff(keys[order], axis=0, prepend=-1).any(axis=1))
-    if not n:
-        return ComponentBoxes(begins, home, home, bound, np.empty((0, 2, own.x.shape[1])), bound)
-    x, first = own.x[order], order[begins]
-    ends = np.stack([np.minimum.reduceat(x, begins), np.maximum.reduceat(x, begins)], axis=1)
-    core, most = np.minimum.reduceat(own.core[order], begins), np.maximum.reduceat(bound[order], begins)
-    return ComponentBoxes(
-        np.full(len(begins), block), np.where(is_small, -1, component)[first], home[first], most, ends, core
-    )
-
-
-class Outsiders(NamedTuple):
-    """Points that may be ends of edges to points of other blocks and other components, large or both small."""
+class OpenPoints(NamedTuple):
+    """Points that may be ends of edges that no block knows."""
 
     points: IdPoints
     component: NDArray[np.int32]
     home: NDArray[np.int32]
     bound: NDArray[np.float64]  # as of `ComponentSlice`
+    way: NDArray[np.float64]  # the least weight of such an edge
+    block: NDArray[np.int32]
+
+    def at(self, rows: Any) -> OpenPoints:
+        """Return some of them."""
+        return OpenPoints(self.points.at(rows), *(values[rows] for values in self[1:]))
+
+
+class Boxes(NamedTuple):
+    """Where blocks have open points of large components, and of the small ones around each."""
+
+    block: NDArray[np.int64]
+    count: NDArray[np.int64]  # of the points
+    component: NDArray[np.int32]  # of small ones the number of large ones
+    home: NDArray[np.int32]
+    bound: NDArray[np.float64]  # the largest of them
+    way: NDArray[np.float64]  # the least
+    low: NDArray[np.float64]  # (m, d) coordinates
+    high: NDArray[np.float64]
+
+
+class OpenBlock(NamedTuple):
+    """Open points of a block, those of one box after the other."""
+
+    points: OpenPoints
+    boxes: Boxes
+
+
+def open_points(
+    own: IdPoints, parts: Parts, mine: ComponentSlice, out: Any, large: int, block: int, alpha: float
+) -> OpenBlock:
+    """Return those of a block, given its own points and how far they are at least from those that it does not know.
+
+    Of `large` components there is a box for each cell of a coarse grid; small ones with bounds of about one size share
+    one.
+    """
+    way = ways_of(own, out, alpha)[:, 0]
+    rows = np.flatnonzero(way <= mine.heaviest)
+    part = parts.part[rows]
+    found = OpenPoints(
+        own.at(rows),
+        mine.component[part],
+        mine.home[part],
+        mine.bound[part],
+        way[rows],
+        np.full(len(rows), block, np.int32),
+    )
+    keys = np.where(found.component < large, _cells(found.points.x) + _CELL, np.frexp(found.bound)[1])
+    order = np.lexsort([keys, found.home])
+    (_, x, _), component, home, bound, way, _ = found = found.at(order)
+    is_first = np.append(True, (np.diff(keys[order]) != 0) | (np.diff(home) != 0))[: len(rows)]
+    first = np.flatnonzero(is_first)
+    count, about = np.diff(first, append=len(rows)), np.minimum(component[first], large)
+    ends = (np.maximum.reduceat(bound, first), np.minimum.reduceat(way, first)) if len(rows) else (bound, way)
+    low, high = (np.minimum.reduceat(x, first), np.maximum.reduceat(x, first)) if len(rows) else (x, x)
+    return OpenBlock(found, Boxes(np.full(len(first), block, np.int32), count, about, home[first], *ends, low, high))
+
+
+def _cells(x: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the cell of each point in a grid of up to 64 cells."""
+    axes = min(x.shape[1], 6)
+    count, x = 2 ** (6 // axes), x[:, :axes]
+    low, high = x.min(axis=0, initial=np.inf), x.max(axis=0, initial=-np.inf)
+    along = (x - low) / np.maximum(high - low, np.finfo(float).tiny) * count
+    return np.minimum(along, count - 1).astype(np.int64) @ count ** np.arange(axes)  # type: ignore[no-any-return]
 
 
 def outsiders_of(
-    own: IdPoints,
-    mine: ComponentSlice,
-    block: int,
-    boxes: list[ComponentBoxes],
-    between: Any,
-    periods: Periods,
-    alpha: float,
-) -> Outsiders:
+    mine: OpenBlock, block: int, boxes: list[Boxes], between: Any, periods: Periods, alpha: float
+) -> OpenPoints:
     """Return those of a block, from which another component in another block is within the bound of both.
 
     Of two components, one large, the points of the smaller one ask.
     """
-    points, is_one = own.at(mine.rows), np.zeros(len(mine.rows), np.bool_)
-    every = ComponentBoxes(*map(np.concatenate, zip(*boxes, strict=True)))
-    rank = np.where(every.component < 0, len(between) - 1, every.component)  # large ones do not ask small ones
-    for k in np.flatnonzero(every.block != block):
-        asks = np.flatnonzero(~is_one & (mine.component > rank[k]))
-        low, high = every.ends[k]
-        gap = gaps2(points.x[asks], low, high, periods) / (alpha * alpha)
-        least = np.maximum(np.maximum(gap, points.core[asks]), every.core[k])
-        bound = np.maximum(mine.bound[asks], between[mine.home[asks], every.home[k]])
-        is_one[asks] = least <= np.maximum(bound, every.bound[k])
-    return Outsiders(points.at(is_one), mine.component[is_one], mine.home[is_one], mine.bound[is_one])
+    points, its = mine
+    every = Boxes(*map(np.concatenate, zip(*boxes, strict=True)))
+    others = Boxes(*(values[every.block != block] for values in every))
+    begins, is_near = np.cumsum([0, *its.count]), np.zeros(len(points.way), np.bool_)
+    cycle = np.array(periods or (0.0,) * points.points.x.shape[1])
+    args = points.points.x, points.bound, points.way, its, others, between, cycle, alpha * alpha, is_near
+    HOST.run(mark_near, len(its.count), begins, *args)
+    return points.at(is_near)
 
 
-def joined_outsiders(parts: list[Outsiders], *_turn: Any) -> Outsiders:
+def joined_outsiders(parts: list[OpenPoints], *_turn: Any) -> OpenPoints:
     """Return those of all blocks, by component and id."""
-    ids, x, core = map(np.concatenate, zip(*(part.points for part in parts), strict=True))
-    component, home, bound = (np.concatenate([part[k] for part in parts]) for k in range(1, 4))
-    order = np.lexsort([ids, component])
-    return Outsiders(IdPoints(ids, x, core).at(order), component[order], home[order], bound[order])
+    points = IdPoints(*map(np.concatenate, zip(*(part.points for part in parts), strict=True)))
+    rest = (np.concatenate([part[k] for part in parts]) for k in range(1, 6))
+    every = OpenPoints(points, *rest)
+    return every.at(np.lexsort([points.ids, every.component]))
 
 
-def links_of(
-    own: IdPoints, mine: ComponentSlice, outsiders: Outsiders, between: Any, out: Any, periods: Periods, alpha: float
-) -> list[Edges]:
-    """Return the first edges from each component's outsiders in other blocks to own points of each larger, large one.
+class Links(NamedTuple):
+    """Edges between two components."""
 
-    `out` is how far the own points are from the faces of the block.
-    """
-    component, found = np.zeros(len(own.ids), np.int32), []
-    component[mine.rows] = mine.component
-    is_other = ~np.isin(outsiders.points.ids, own.ids)
-    for large in np.unique(component[component < len(between)]):
-        rows = np.flatnonzero(component == large)
-        low, high = own.x[rows].min(axis=0), own.x[rows].max(axis=0)
-        gap = gaps2(outsiders.points.x, low, high, periods) / (alpha * alpha)
+    edges: Edges
+    ends: Ends
+
+
+def links_of(block: OpenBlock, outsiders: OpenPoints, between: Any, periods: Periods, alpha: float) -> list[Links]:
+    """Return the first edges from each component's outsiders in other blocks to points of each larger, large one."""
+    (mine, boxes), found = block, []
+    if not len(boxes.block):
+        return found
+    ends, is_other = np.cumsum(boxes.count), outsiders.block != boxes.block[0]
+    for large in np.unique(boxes.component[boxes.component < len(between)]):
+        its = np.flatnonzero(boxes.component == large)  # one after the other
+        low, high = boxes.low[its].min(axis=0), boxes.high[its].max(axis=0)
         bound = np.maximum(outsiders.bound, between[outsiders.home, large])
-        asks = is_other & (outsiders.component > large) & (np.maximum(gap, outsiders.points.core) <= bound)
-        near = rows[(SURELY * out[rows]) ** 2 <= alpha * alpha * bound[asks].max(initial=-1.0)]
-        begins = np.flatnonzero(np.diff(outsiders.component[asks], prepend=-1))
+        asks = np.flatnonzero(is_other & (outsiders.component > large) & (outsiders.way <= bound))
+        asks = asks[gaps2(outsiders.points.x[asks], low, high, periods) / (alpha * alpha) <= bound[asks]]
+        if not len(asks):
+            continue
+        asking, most = outsiders.at(asks), bound[asks].max()
+        low, high = asking.points.x.min(axis=0), asking.points.x.max(axis=0)
+        near = mine.at(slice(ends[its[0]] - boxes.count[its[0]], ends[its[-1]]))
+        near = near.points.at(near.way <= most)
+        near = near.at(gaps2(near.x, low, high, periods) / (alpha * alpha) <= most)
+        begins = np.flatnonzero(np.diff(asking.component, prepend=-1))
         first = Edges(*(np.full((len(begins), 1), fill) for fill in (np.inf, np.inf, -1, -1)))
         first.weight[:, 0] = bound[asks][begins]
-        asking = outsiders.points.at(asks)
-        search(asking, np.append(begins, asks.sum()), own.at(near), first, periods, alpha)
-        found.append(Edges(*(values[first.low[:, 0] >= 0, 0] for values in first)))
+        search(asking.points, np.append(begins, len(asks)), near, first, periods, alpha)
+        is_found = first.low[:, 0] >= 0
+        component = asking.component[begins][is_found]
+        pairs = np.column_stack([component, np.full_like(component, large)])
+        found.append(Links(Edges(*(values[is_found, 0] for values in first)), pairs))
     return found
 
 
-def tree_of_all(
-    forest: Edges, outsiders: Outsiders, links: list[list[Edges]], n: int, periods: Periods, alpha: float
-) -> SpanningTree:
-    """Return the tree of all points."""
-    found, _ = first_of(
-        [forest, whole_tree_of(joined([outsiders.points]), periods, alpha), *itertools.chain(*links)], n
-    )
-    return SpanningTree(np.column_stack([found.low, found.high]), found.weight, np.empty(0))
+def joints_of(forest: Forest, outsiders: OpenPoints, links: list[list[Links]], periods: Periods, alpha: float) -> Edges:
+    """Return the edges of the tree that no block has for itself, in order."""
+    order = np.argsort(outsiders.points.ids)
+    between, rows = whole_tree_of(outsiders.points.at(order), periods, alpha)
+    found = [
+        Links(forest.open, forest.ends),
+        Links(between, outsiders.component[order][rows]),
+        *itertools.chain(*links),
+    ]
+    edges, ends = together([each.edges for each in found]), np.concatenate([each.ends for each in found])
+    order = order_of(edges)
+    edges, ends = at(edges, order), ends[order]
+    is_kept, _ = forest_among(edges, ends, np.zeros((ends.max(initial=0) + 1, 2)))
+    edges = together([forest.final, at(edges, is_kept)])
+    return at(edges, order_of(edges))

@@ -23,7 +23,7 @@ from daskclust.core.run.merging import at_once
 from daskclust.core.space.extent import extent_of
 from daskclust.core.space.grid import wrap_positions
 from daskclust.core.space.partition import Chunk, Partition
-from daskclust.hdbscan.block_trees import in_order
+from daskclust.hdbscan.edge_ranges import in_order
 from daskclust.hdbscan.kernels.first_edges import Edges
 from daskclust.hdbscan.plan import LazyTree, TreePlan, lazy_tree
 from daskclust.hdbscan.spanning_tree import SpanningTree, spanning_tree
@@ -75,7 +75,7 @@ def joined(parts: list[EventTrees], *_turn: Any) -> SpanningTree:
     firsts.sort()
     joins = np.column_stack([np.full(len(firsts) - 1, firsts[0]), firsts[1:]])
     weight, ends = np.append(weight, np.full(len(joins), np.inf)), np.concatenate([edges, joins])
-    found = in_order(Edges(weight, weight, *ends.T))
+    found = in_order([Edges(weight, weight, *ends.T)])
     return SpanningTree(np.column_stack([found.low, found.high]), found.weight, core)
 
 

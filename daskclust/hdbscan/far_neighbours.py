@@ -66,20 +66,20 @@ def near_core(chunk: Chunk, k: int, reach: float, period: tuple[float, ...]) -> 
     """Return what a chunk knows that has all points within `reach` of its block along each axis."""
     own, points = is_own(chunk), IdPoints.of(chunk, period)
     if len(points.x) >= k:
-        core = spanning_tree(to_host(chunk.columns["X"]), k, period, most=0.0).core
+        core = spanning_tree(to_host(chunk.columns["X"]), k, period, most=-1.0).core
     else:
         core = np.full(len(points.x), np.inf)
     mine = points.at(own)._replace(core=core[own])
-    is_open = ~(mine.core < (SURELY * (from_faces(mine, chunk) + reach)) ** 2)
+    is_open = ~(mine.core < out_of(mine, chunk, reach) ** 2)
     return Near(mine.ids, mine.core, mine.at(is_open), chunk.columns["X"][:0])
 
 
-def from_faces(own: IdPoints, chunk: Chunk) -> NDArray[np.float64]:
-    """Return how far a chunk's own points are from the faces of its block."""
+def out_of(own: IdPoints, chunk: Chunk, reach: float = 0.0) -> NDArray[np.float64]:
+    """Return how far a chunk's own points surely are from any that is not within `reach` of its block on each axis."""
     out = np.full(len(own.x), np.inf)
     for axis, (low, high) in enumerate(chunk.region):
         out = np.minimum(out, np.minimum(own.x[:, axis] - low, high - own.x[:, axis]))
-    return out
+    return SURELY * (out + reach)
 
 
 class Answers(NamedTuple):
@@ -95,7 +95,7 @@ def answers(chunk: Chunk, asking: IdPoints, k: int, period: tuple[float, ...]) -
     rows = _within(asking, asking.core, mine, period)
     # points that ask are less than their bound from a face, or outside
     most = 2 * np.sqrt(asking.core[rows].max(initial=0.0))
-    mine = mine.at(SURELY * from_faces(mine, chunk) <= most)
+    mine = mine.at(out_of(mine, chunk) <= most)
     first = Edges(*(np.empty((len(rows), k), dtype) for dtype in (np.float64, np.float64, np.int64, np.int64)))
     first.weight[:] = first.length[:] = asking.core[rows, None]
     first.low[:] = first.high[:] = -1
@@ -132,7 +132,7 @@ def search(
     _, order, nodes, boxes = KDTree(among.x, leaf_size=_LEAF).get_arrays()
     among, cycle = among.at(order), np.array(period or (0.0,) * among.x.shape[1])
     begin, end = nodes["idx_start"].copy(), nodes["idx_end"].copy()
-    tree = SearchTree(among.x, among.core, among.ids, cycle, begin, end, np.ascontiguousarray(boxes))
+    tree = SearchTree(among.x, among.core, among.ids, cycle, begin, end, *np.array(boxes))
     HOST.run(find_first, len(begins) - 1, begins, asking.x, asking.core, asking.ids, tree, alpha * alpha, first)
 
 

@@ -1,11 +1,12 @@
 """The spanning tree of dask arrays: blocks with a narrow halo, and few questions to all of them.
 
 1. Core distances: a block knows those of most of its points; the others are asked (`far_neighbours`).
-2. Each block makes the tree of its points and its halo. Kruskal's algorithm on the edges of all blocks makes a forest,
-   of which all edges shorter than the halo are those of the tree (`block_trees`).
-3. Components by these short edges, other than the largest one, may be joined by other edges. Their points that may be
-   ends of such edges go to one worker, which makes the tree of them alone, and to each block, which gives for each
-   component the first edge to its own points of the largest one. Kruskal's algorithm once more makes the tree.
+2. Each block makes the tree of its points and its halo. Most edges are final there and stay; Kruskal's algorithm on the
+   others of all blocks makes a forest, of which more edges are final (`block_trees`).
+3. Components by final edges, other than the largest one, may be joined by other edges. Their points that may be ends of
+   such edges go to one worker, which makes the tree of them alone, and to each block, which gives for each component
+   the first edge to its own points of the largest one. Kruskal's algorithm once more makes the other edges of the tree.
+4. The edges of all blocks are put in order, in ranges where they are many (`edge_ranges`).
 
 Why that is exact is on the page docs/explanation/spanning_tree.md. The halo decides about time alone.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -28,26 +29,41 @@ from daskclust.core.merge.own_ids import OwnIds
 from daskclust.core.run import steps as work
 from daskclust.core.run.division import divide
 from daskclust.core.run.engine import Lazy, attributes
-from daskclust.core.run.graph import ChunkSteps
+from daskclust.core.run.exchange import all_to_all
+from daskclust.core.run.graph import ChunkSteps, keys_of, unboxed
 from daskclust.core.run.merging import at_once
 from daskclust.core.run.plan import Cost, Plan
 from daskclust.core.space.grid import NARROWER, along_axes, wrap_positions
 from daskclust.core.space.partition import Chunk, Division, Partition
-from daskclust.hdbscan import block_trees, far_neighbours
-from daskclust.hdbscan.block_trees import ComponentBoxes, ComponentSlice, Forest, Outsiders, TreeOfBlock
+from daskclust.hdbscan import block_trees, edge_ranges, far_neighbours
+from daskclust.hdbscan.block_trees import (
+    Boxes,
+    ComponentSlice,
+    Forest,
+    Frontier,
+    Links,
+    Meeting,
+    Named,
+    OpenBlock,
+    OpenPoints,
+    Parts,
+    TreeOfBlock,
+)
 from daskclust.hdbscan.far_neighbours import Answers, IdPoints, Near, is_own
 from daskclust.hdbscan.kernels.first_edges import Edges
 from daskclust.hdbscan.spanning_tree import SpanningTree
 
+EDGES = 1 << 22  # of a chunk of a tree, at most
 _SAMPLED = 10_000  # points that tell how wide the halo is
+_NARROWED = 0.5  # part of a halo that trees need: wider ones copy more points than they save questions
 _FAR = 0.99  # of the points have their neighbours within the halo, by a sample
 
 
 class LazyTree(NamedTuple):
     """A spanning tree as dask arrays."""
 
-    edges: Any  # (n - 1, 2) int64, of one chunk, as of `SpanningTree`
-    weight: Any  # (n - 1,) float64, of one chunk
+    edges: Any  # (n - 1, 2) int64, as of `SpanningTree`, of chunks of up to `EDGES`
+    weight: Any  # (n - 1,) float64, of such chunks, too
     core: Any  # (n,) float64, with the chunks of the points
     one: Any  # (1, 1) the tree, without core distances, on one worker
 
@@ -89,12 +105,12 @@ def spanning_tree_of(
     few, columns = n < min_samples, {"X": X}
     plan = TreePlan(n, 1 if few else min_samples, alpha, period or (0.0,) * X.shape[1], few)
     division = divide(plan, columns, partition)
-    blocks = TreeSteps(plan, reach_of(division))
     if plan.min_samples > 1:
-        columns["core"] = core = _core_distances(blocks, Lazy(columns, division, plan))
+        columns["core"] = core = _core_distances(TreeSteps(plan, reach_of(division)), Lazy(columns, division, plan))
     else:
         core = map_points(_same, X, np.inf if few else 0.0, dtype=np.float64)
-    return _tree(blocks, Lazy(columns, division, plan), core)
+    division = _narrowed(division, _NARROWED)
+    return _tree(TreeSteps(plan, reach_of(division)), Lazy(columns, division, plan), core)
 
 
 @dataclass(frozen=True)
@@ -125,6 +141,15 @@ class TreePlan(Plan):
         far = cKDTree(some, boxsize=self.period).query(some, [k])[0]
         far = np.quantile(far[far > 0], _FAR) if far.any() else 1.0
         return float(far * (len(some) / self.size) ** (1 / some.shape[1]))
+
+
+def _narrowed(division: Division, share: float) -> Division:
+    """Return a division whose halos are a part as wide."""
+    partition = division.partition
+    if partition is None:
+        return division
+    halo = tuple(share * each for each in along_axes(partition.halo, len(partition.cuts)))
+    return division._replace(partition=replace(partition, halo=halo))
 
 
 def reach_of(division: Division) -> float:
@@ -165,44 +190,47 @@ class TreeSteps:
         return work.PointResults(OwnIds.of(device_of(core).from_host(near.ids)), {"core": core})
 
     def local(self, chunk: Chunk) -> TreeOfBlock:
-        """Return what a chunk sends of its tree."""
-        points, X = IdPoints.of(chunk, self.plan.period), to_host(chunk.columns["X"])
-        return block_trees.tree_of(X, points, is_own(chunk), self._limit, self.plan.period, self.plan.alpha)
+        """Return the tree of a chunk."""
+        points, X, own = IdPoints.of(chunk, self.plan.period), to_host(chunk.columns["X"]), is_own(chunk)
+        out = far_neighbours.out_of(points.at(own), chunk, self.reach)
+        return block_trees.tree_of(X, points, own, out, self._limit, self.plan.period, self.plan.alpha)
 
-    def forest(self, found: list[TreeOfBlock], *_turn: Any) -> Forest:
+    def meeting(self, frontiers: list[Frontier], *_turn: Any) -> Meeting:
+        """Return what all chunks are asked for the forest."""
+        return block_trees.meeting_of(frontiers, self.plan.period, self.plan.alpha)
+
+    def forest(self, found: list[Named], *_turn: Any) -> Forest:
         """Return the forest of the edges of all chunks."""
-        return block_trees.forest_of(found, self._limit, self.plan.period, self.plan.alpha)
+        return block_trees.forest_of(found)
 
-    def boxes(self, chunk: Chunk, mine: ComponentSlice, block: int) -> ComponentBoxes:
-        """Return where a chunk has points of the components."""
-        return block_trees.boxes_of(self._own(chunk), mine, block)
+    def open_points(self, chunk: Chunk, parts: Parts, mine: ComponentSlice, between: Any, block: int) -> OpenBlock:
+        """Return a chunk's points that may be ends of edges that no chunk knows."""
+        own = IdPoints.of(chunk, self.plan.period).at(is_own(chunk))
+        out = far_neighbours.out_of(own, chunk, self.reach)
+        return block_trees.open_points(own, parts, mine, out, len(between), block, self.plan.alpha)
 
-    def outsiders(
-        self, chunk: Chunk, mine: ComponentSlice, boxes: list[ComponentBoxes], between: Any, block: int
-    ) -> Outsiders:
-        """Return a chunk's points that may be ends of edges to other components in other chunks."""
-        own, plan = self._own(chunk), self.plan
-        return block_trees.outsiders_of(own, mine, block, boxes, between, plan.period, plan.alpha)
+    def outsiders(self, mine: OpenBlock, boxes: list[Boxes], between: Any, block: int) -> OpenPoints:
+        """Return those of them that may be ends of edges to other components in other chunks."""
+        return block_trees.outsiders_of(mine, block, boxes, between, self.plan.period, self.plan.alpha)
 
-    def links(self, chunk: Chunk, mine: ComponentSlice, outsiders: Outsiders, between: Any) -> list[Edges]:
+    def links(self, mine: OpenBlock, outsiders: OpenPoints, between: Any) -> list[Links]:
         """Return the first edges from components to a chunk's points of larger ones."""
-        own, plan = self._own(chunk), self.plan
-        out = far_neighbours.from_faces(own, chunk)
-        return block_trees.links_of(own, mine, outsiders, between, out, plan.period, plan.alpha)
+        return block_trees.links_of(mine, outsiders, between, self.plan.period, self.plan.alpha)
 
-    def tree(self, forest: Forest, outsiders: Outsiders, links: list[list[Edges]]) -> SpanningTree:
-        """Return the tree of all points."""
-        plan = self.plan
-        tree = block_trees.tree_of_all(forest.edges, outsiders, links, plan.size, plan.period, plan.alpha)
-        return tree._replace(weight=np.full(len(tree.weight), np.inf)) if plan.few else tree
+    def joints(self, forest: Forest, outsiders: OpenPoints, links: list[list[Links]]) -> Edges:
+        """Return the edges of the tree that no chunk has for itself."""
+        return block_trees.joints_of(forest, outsiders, links, self.plan.period, self.plan.alpha)
+
+    def piece(self, parts: list[Edges], *_turn: Any) -> SpanningTree:
+        """Return edges in order, without core distances."""
+        edges = edge_ranges.in_order(parts)
+        weight = np.full(len(edges.weight), np.inf) if self.plan.few else edges.weight
+        return SpanningTree(np.column_stack([edges.low, edges.high]), weight, np.empty(0))
 
     @property
     def _limit(self) -> float:
         """Below which squared weight blocks know all edges."""
         return (self.reach / self.plan.alpha) ** 2
-
-    def _own(self, chunk: Chunk) -> IdPoints:
-        return IdPoints.of(chunk, self.plan.period).at(is_own(chunk))
 
 
 # ---------------------------------------------------------------------------------------------------------------- steps
@@ -220,16 +248,49 @@ def _tree(blocks: TreeSteps, lazy: Lazy, core: Any) -> LazyTree:
     """Return the tree, given the core distances."""
     steps, chunks = lazy.steps(blocks.plan.name, blocks)
     local = steps.each("local", blocks.local, chunks)
-    forest = at_once(steps, "merge", blocks.forest, local)
-    # tasks of their own: Dask would do them within those of the chunks, and send all edges of the forest there
+    final, parts, sent = (steps.each(name, operator.attrgetter(name), local) for name in TreeOfBlock._fields)
+    meeting = at_once(steps, "meeting", blocks.meeting, sent)
+    forest = at_once(steps, "merge", blocks.forest, steps.each("named", block_trees.named, sent, parts, meeting))
+    # tasks of their own, as `joints`: Dask would do them within those of the chunks, and send the forest there
     slices, between = steps.in_groups("slices", _slices, forest), steps.in_groups("between", _between, forest)
-    mine = steps.each("slice", work.cut_slice, slices, local, numbered=True)
-    boxes = at_once(steps, "all-boxes", _as_list, steps.each("boxes", blocks.boxes, chunks, mine, numbered=True))
-    asking = steps.each("outsiders", blocks.outsiders, chunks, mine, boxes, between, numbered=True)
+    mine = steps.each("slice", work.cut_slice, slices, parts, numbered=True)
+    points = steps.each("open", blocks.open_points, chunks, parts, mine, between, numbered=True)
+    boxes = at_once(steps, "all-boxes", _as_list, steps.each("boxes", operator.attrgetter("boxes"), points))
+    asking = steps.each("outsiders", blocks.outsiders, points, boxes, between, numbered=True)
     outsiders = at_once(steps, "all-outsiders", block_trees.joined_outsiders, asking)
-    links = steps.each("links", blocks.links, chunks, mine, outsiders, between)
-    links = at_once(steps, "all-links", _as_list, links)
-    return lazy_tree(steps.each("tree", blocks.tree, forest, outsiders, links), blocks.plan.size, core)
+    links = at_once(steps, "all-links", _as_list, steps.each("links", blocks.links, points, outsiders, between))
+    found = forest, outsiders, links
+    joints = steps.from_tasks("joints", [(blocks.joints, *(keys_of(each)[0] for each in found))], *found)
+    edges = steps.each("edges", edge_ranges.with_joints, final, joints, numbered=True)
+    one = at_once(steps, "tree", blocks.piece, edges)
+    return LazyTree(**_arrays(steps, blocks, edges, one), core=core, one=one)
+
+
+def _arrays(steps: ChunkSteps, blocks: TreeSteps, edges: Any, one: Any) -> dict[str, Any]:
+    """Return the edges of all chunks in order, and their weights, as arrays of as many chunks as they need."""
+    import dask.array as da
+
+    n = max(blocks.plan.size - 1, 0)
+    ends = np.linspace(0, n, max(1, -(-n // EDGES)) + 1).astype(np.int64)
+    ranks, pieces = ends[1:-1], one
+    if len(ranks):
+        some = steps.each("some", edge_ranges.some_of, edges)
+        near = steps.in_groups("ends-near", partial(edge_ranges.ends_near, ranks=ranks), some)
+        near = steps.each("near-ends", edge_ranges.near_ends, edges, near)
+        last = steps.in_groups("ends", partial(edge_ranges.ends_of, ranks=ranks), near)
+        parts = steps.each("pieces", edge_ranges.pieces_of, edges, last, row=len(ranks) + 1)
+        pieces = steps.each("piece", blocks.piece, all_to_all(parts))
+    kind = {"adjust_chunks": {"a": tuple(np.diff(ends).tolist())}, "concatenate": False}
+    two = {"new_axes": {"c": 2}, "dtype": np.int64, "meta": np.empty((0, 2), np.int64), "name": steps.name("pairs")}
+    flat = {"dtype": np.float64, "meta": np.empty(0), "name": steps.name("weight")}
+    return {
+        "edges": da.blockwise(_of_piece, "ac", pieces, "ab", attribute="edges", **two, **kind),
+        "weight": da.blockwise(_of_piece, "a", pieces, "ab", attribute="weight", **flat, **kind),
+    }
+
+
+def _of_piece(box: Any, attribute: str) -> Any:
+    return getattr(unboxed(box), attribute)
 
 
 def lazy_tree(tree: Any, n: int, core: Any) -> LazyTree:

@@ -272,7 +272,7 @@ def _merged(device: Device, tree: LeafTree, points: rounds.PointStates, most: fl
     scratch = _scratch(0)
     finished: Any = False  # where `most` leaves components that have no more edges
     is_searched, found, left = False, 0, n
-    while left > 1:
+    while left > 1 and most >= 0:
         components = rounds.Components(*(values[:left] for values in whole))
         components.skip[:] = finished
         largest, is_spared = int(components.size.argmax()), left < n

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from daskclust import EMST, HDBSCAN
 from daskclust.core.space.partition import Chunk, Division
 from daskclust.datasets import cosmology_box
-from daskclust.hdbscan import block_trees, far_neighbours
+from daskclust.hdbscan import block_trees, edge_ranges, far_neighbours
 from daskclust.hdbscan.kernels.first_edges import Edges
 from daskclust.hdbscan.plan import TreeSteps, reach_of
 
@@ -217,15 +217,15 @@ def test_outsiders_are_near_what_they_may_meet():
     partition = case.partition([-4.0, 0.0, 4.0], [3.5], halo=1.5)
     blocks = TreeSteps(case.plan(), reach_of(Division(partition)))
     chunks = partition.split({"X": case.X}, 0)
-    forest = blocks.forest([blocks.local(chunk) for chunk in chunks])
-    boxes = [blocks.boxes(*pair, k) for k, pair in enumerate(zip(chunks, forest.slices, strict=True))]
-    asking = [
-        blocks.outsiders(*pair, boxes, forest.between, k)
-        for k, pair in enumerate(zip(chunks, forest.slices, strict=True))
-    ]
+    local = [blocks.local(chunk) for chunk in chunks]
+    meeting = blocks.meeting([each.frontier for each in local])
+    forest = blocks.forest([block_trees.named(each.frontier, each.parts, meeting) for each in local])
+    given = zip(chunks, [each.parts for each in local], forest.slices, strict=True)
+    points = [blocks.open_points(*each, forest.between, k) for k, each in enumerate(given)]
+    boxes = [mine.boxes for mine in points]
+    asking = [blocks.outsiders(mine, boxes, forest.between, k) for k, mine in enumerate(points)]
     outsiders = block_trees.joined_outsiders(asking)
-    assert sum(len(mine.rows) for mine in forest.slices) >= 280
-    assert len(outsiders.component) < 280
+    assert 0 < len(outsiders.component) < sum((mine.points.component > 0).sum() for mine in points) < 280
     edge = case.in_memory().weight[-1]
     assert edge > blocks.reach**2  # the halo does not tell the edge over the gap
     assert forest.between[0, 1] >= edge
@@ -248,7 +248,7 @@ def test_first_edges(data, case):
         ends = np.sort(np.array(ends, np.int64).reshape(-1, 2), axis=1)
         length = block_trees.edges_of(points, ends, np.zeros(len(ends)), case.plan().period).length
         weight = np.maximum(np.maximum(core[ends[:, 0]], core[ends[:, 1]]), length / (case.alpha * case.alpha))
-        every = block_trees.in_order(Edges(weight, length, *ends.T))
+        every = edge_ranges.in_order([Edges(weight, length, *ends.T)])
         for found, wanted in zip(first, every, strict=True):
             count = min(k, len(ends))
             np.testing.assert_array_equal(found[group, :count], wanted[:count])

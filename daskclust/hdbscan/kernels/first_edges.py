@@ -19,7 +19,8 @@ class SearchTree(NamedTuple):
     period: Any  # (d,) float64, 0 where an axis is open
     begin: Any  # (nodes,) int64: where the points of a node begin,
     end: Any  # and end
-    boxes: Any  # (2, nodes, d) float64: the lowest and the highest coordinates of a node
+    low: Any  # (nodes, d) float64: the lowest coordinates of a node,
+    high: Any  # and the highest
 
 
 class Edges(NamedTuple):
@@ -44,17 +45,23 @@ def distance2(x, q, positions, j, period):
 
 
 @body
-def gap2(x, q, tree, node):
-    """Return a squared distance that no point of a node is nearer to x[q] than, however it is rounded."""
+def gap2(low, high, q, lows, highs, k, period):
+    """Return a squared distance that no points of boxes q and k are nearer than, however it is rounded."""
     total = 0.0
-    for axis in range(len(tree.period)):
-        below, above = tree.boxes[0, node, axis] - x[q, axis], x[q, axis] - tree.boxes[1, node, axis]
+    for axis in range(len(period)):
+        below, above = lows[k, axis] - high[q, axis], low[q, axis] - highs[k, axis]
         gap = max(below, above, 0.0)
-        if tree.period[axis] > 0.0:
-            farthest = max(tree.boxes[1, node, axis] - x[q, axis], x[q, axis] - tree.boxes[0, node, axis])
-            gap = min(gap, max(tree.period[axis] - farthest, 0.0))
+        if period[axis] > 0.0:
+            farthest = max(highs[k, axis] - low[q, axis], high[q, axis] - lows[k, axis])
+            gap = min(gap, max(period[axis] - farthest, 0.0))
         total += times(gap, gap)
     return total
+
+
+@body
+def gap_of(x, q, tree, node):
+    """Return the same of a point and a node."""
+    return gap2(x, x, q, tree.low, tree.high, node, tree.period)
 
 
 @body
@@ -99,7 +106,7 @@ def nearest_leaf(x, q, tree):
     node = np.int64(0)
     while 2 * node + 1 < len(tree.begin):
         node = 2 * node + 1
-        if gap2(x, q, tree, node + 1) < gap2(x, q, tree, node):
+        if gap_of(x, q, tree, node + 1) < gap_of(x, q, tree, node):
             node += 1
     return node
 
@@ -115,7 +122,7 @@ def find_first(group, begins, x, core, ids, tree, alpha2, edges):
         near, node = nearest_leaf(x, q, tree), np.int64(0)
         look_at(x, core, ids, q, near, tree, alpha2, group, edges)
         while node >= 0:
-            gap, most = gap2(x, q, tree, node), edges.weight[group, last]
+            gap, most = gap_of(x, q, tree, node), edges.weight[group, last]
             least = max(gap / alpha2, core[q])
             if node != near and (least < most or (least == most and gap <= edges.length[group, last])):
                 if 2 * node + 1 < len(tree.begin):
@@ -125,3 +132,25 @@ def find_first(group, begins, x, core, ids, tree, alpha2, edges):
             while node > 0 and node & 1 == 0:
                 node = (node - 1) >> 1
             node = node + 1 if node > 0 else np.int64(-1)
+
+
+@kernel
+def mark_near(box, begins, x, bound, way, its, others, between, period, alpha2, is_near):
+    """Mark points of a box that are within the bound of another one, of a larger component, or both of small ones.
+
+    `its` and `others` are `Boxes`, `bound` and `way` those of each point.
+    """
+    large = len(between)
+    for k in range(len(others.way)):
+        if its.component[box] <= others.component[k] and its.component[box] < large:
+            continue
+        known = max(others.bound[k], between[its.home[box], others.home[k]])
+        most = max(known, its.bound[box])
+        if max(its.way[box], others.way[k]) > most:
+            continue
+        if gap2(its.low, its.high, box, others.low, others.high, k, period) / alpha2 > most:
+            continue
+        for p in range(begins[box], begins[box + 1]):
+            most = max(known, bound[p])
+            if not is_near[p] and max(way[p], others.way[k]) <= most:
+                is_near[p] = gap2(x, x, p, others.low, others.high, k, period) / alpha2 <= most

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from daskclust.core.device.kernels import kernel
+from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.unionfind import root_of
 
 
+@body
+def is_first(weight, length, way, a):
+    """Return whether an edge comes before all that are not known from the points of set a."""
+    return weight < way[a, 0] or (weight == way[a, 0] and length < way[a, 1])
+
+
 @kernel
-def mark_forest(_once, ends, parent, is_kept):
-    """Mark edges that join two sets; `parent`, a smaller element of each one's set or itself, becomes the smallest."""
+def mark_forest(_once, ends, weight, length, parent, way, is_kept, is_final):
+    """Mark edges that join two sets, and those of them that are the first of all edges out of one of these.
+
+    `parent`, of elements by themselves, becomes the smallest one of each set, and `way` of that the least of the set:
+    of edges that are not known, the first begins with this weight and length, or later.
+    """
     for e in range(len(ends)):
         a, b = root_of(parent, ends[e, 0]), root_of(parent, ends[e, 1])
-        is_kept[e] = a != b
-        parent[max(a, b)] = min(a, b)
+        is_kept[e], is_final[e] = a != b, False
+        if a != b:
+            low, high = min(a, b), max(a, b)
+            is_final[e] = is_first(weight[e], length[e], way, a) or is_first(weight[e], length[e], way, b)
+            parent[high] = low
+            if is_first(way[high, 0], way[high, 1], way, low):
+                way[low, 0], way[low, 1] = way[high, 0], way[high, 1]
     for i in range(len(parent)):
         parent[i] = parent[parent[i]]
 
