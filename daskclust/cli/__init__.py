@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import os
 import sys
 from typing import Annotated
@@ -82,11 +83,20 @@ def program() -> None:
             end_at_once(status)
 
     atexit.register(end)
+    _keep_memory()
     try:
         main()
     except SystemExit as at_end:
         status = at_end.code if isinstance(at_end.code, int) else None
         raise
+
+
+def _keep_memory() -> None:
+    """Let glibc keep memory that it gets back: to clear new pages takes a fifth of the time of a large ``fof``."""
+    if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)):
+        trim_threshold, mmap_threshold = -1, -3  # their numbers in malloc.h
+        mallopt(trim_threshold, -1)  # never
+        mallopt(mmap_threshold, 32 << 20)  # the most, to which it would rise by itself without the other
 
 
 def main() -> None:
