@@ -56,7 +56,7 @@ class Explorer(Live):
         self._address = Address(pn.state.location if _is_served() else None)
         look = self._address.take("look", LOOKS)
         self._chosen_look = None if look is None else LOOKS[look]  # otherwise as the browser is
-        self.head.param.update(height=26, margin=(5, 10, 0, 10), stylesheets=[_HEAD_STYLE])
+        self.head.stylesheets = [_HEAD_STYLE]
         self.ignored = pn.pane.Alert("", alert_type="warning", visible=False, width=_SIDE - 20)
         self.tools = pn.Column(margin=0)  # in the side bar, below the parameters
         how: dict[str, Any] = {"scroll": "y-auto", "css_classes": ["explorer-side"], "stylesheets": [_SIDE_STYLE]}

@@ -139,7 +139,7 @@ class Job:
         must_exist: bool = True,  # a file that is followed may come later
     ) -> None:
         self.title, self.unit, self.sources, self.run = f"{title}: {names_of(sources)}", unit, sources, run
-        self.name = names_of(sources).rpartition("/")[2]
+        self.name, self._only = names_of(sources).rpartition("/")[2], names(run.only)
         found = {name: getattr(run, name, None) for name in OPTIONS}
         self.outputs: dict[str, Path] = {name: path for name, path in found.items() if path is not None}
         check_outputs([*sources, *others], {OPTIONS[name]: path for name, path in self.outputs.items()}, suffixes)
@@ -206,7 +206,7 @@ class Job:
 
         own = {} if self._own is None else self._own.columns
         known = [*(own or read), "event", "source", *RESULTS[system]]
-        chosen = names(self.run.only) or known
+        chosen = self._only or known
         for name in chosen:
             if name not in known:
                 raise ValueError(
@@ -284,8 +284,7 @@ class Job:
             result = ds.drop_vars([name for name in added if name in ds]).assign_attrs(attrs).assign(result[added])
         elif system == "hca":
             result = columns_of(result.drop_vars(["point_height", "linkage", "is_apriori", "linkage_column"]))
-        chosen = names(self.run.only)
-        self.save("output", result if chosen is None else result[chosen])
+        self.save("output", result if self._only is None else result[self._only])
 
     def open_own(
         self, points: xr.Dataset, system: str, data_set: int | None = None, *, is_converted: bool = False
@@ -312,8 +311,7 @@ class Job:
                 found = () if self._is_converted else (name for name in own.columns if name not in new)
                 known = {name: hits[name].data for name in found if _is_as_read(hits, name, own.columns[name])}
                 hits = own.at(rows, "hit", known).assign(hits[added]).assign_attrs(hits.attrs)
-        chosen = names(self.run.only)
-        return hits if chosen is None else hits[chosen]
+        return hits if self._only is None else hits[self._only]
 
     def _has_all(self, result: xr.Dataset, added: Sequence[str]) -> bool:
         """Return whether a result has all columns of the source as they are there."""
