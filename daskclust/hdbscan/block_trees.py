@@ -104,7 +104,7 @@ class TreeOfBlock(NamedTuple):
 
     final: Edges  # between own points, in order
     parts: Parts
-    frontier: Frontier
+    sent: Frontier
 
 
 def ways_of(points: IdPoints, out: Any, alpha: float) -> NDArray[np.float64]:

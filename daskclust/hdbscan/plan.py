@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -55,7 +55,6 @@ from daskclust.hdbscan.spanning_tree import SpanningTree
 
 EDGES = 1 << 22  # of a chunk of a tree, at most
 _SAMPLED = 10_000  # points that tell how wide the halo is
-_NARROWED = 0.5  # part of a halo that trees need: wider ones copy more points than they save questions
 _FAR = 0.99  # of the points have their neighbours within the halo, by a sample
 
 
@@ -105,12 +104,12 @@ def spanning_tree_of(
     few, columns = n < min_samples, {"X": X}
     plan = TreePlan(n, 1 if few else min_samples, alpha, period or (0.0,) * X.shape[1], few)
     division = divide(plan, columns, partition)
+    blocks = TreeSteps(plan, reach_of(division))
     if plan.min_samples > 1:
-        columns["core"] = core = _core_distances(TreeSteps(plan, reach_of(division)), Lazy(columns, division, plan))
+        columns["core"] = core = _core_distances(blocks, Lazy(columns, division, plan))
     else:
         core = map_points(_same, X, np.inf if few else 0.0, dtype=np.float64)
-    division = _narrowed(division, _NARROWED)
-    return _tree(TreeSteps(plan, reach_of(division)), Lazy(columns, division, plan), core)
+    return _tree(blocks, Lazy(columns, division, plan), core)
 
 
 @dataclass(frozen=True)
@@ -141,15 +140,6 @@ class TreePlan(Plan):
         far = cKDTree(some, boxsize=self.period).query(some, [k])[0]
         far = np.quantile(far[far > 0], _FAR) if far.any() else 1.0
         return float(far * (len(some) / self.size) ** (1 / some.shape[1]))
-
-
-def _narrowed(division: Division, share: float) -> Division:
-    """Return a division whose halos are a part as wide."""
-    partition = division.partition
-    if partition is None:
-        return division
-    halo = tuple(share * each for each in along_axes(partition.halo, len(partition.cuts)))
-    return division._replace(partition=replace(partition, halo=halo))
 
 
 def reach_of(division: Division) -> float:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from daskclust import EMST, HDBSCAN
 from daskclust.core.space.partition import Chunk, Division
 from daskclust.datasets import cosmology_box
-from daskclust.hdbscan import block_trees, edge_ranges, far_neighbours
+from daskclust.hdbscan import block_trees, edge_ranges, far_neighbours, plan
 from daskclust.hdbscan.kernels.first_edges import Edges
 from daskclust.hdbscan.plan import TreeSteps, reach_of
 
@@ -129,6 +129,20 @@ def test_few_points(n):
         assert_same(Case(np.ones((n, 2))).lazy(rows), Case(np.ones((n, 2))).in_memory())
 
 
+@given(st.data(), cases())
+def test_edges_in_several_chunks(data, case):
+    """A tree of many chunks, which one worker never has as a whole, is that of one."""
+    planes, n = data.draw(some_planes(case.X, case.period)), len(case.X)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "EDGES", data.draw(st.integers(1, 40)))
+        patch.setattr(edge_ranges, "_STEP", data.draw(st.integers(1, 5)))
+        lazy = case.lazy((n // 2, n - n // 2), case.partition(*planes))
+        assert len(lazy.weight.chunks[0]) == max(1, -(-(n - 1) // plan.EDGES))
+        assert_same(lazy, case.in_memory())
+        one = lazy.one.compute()[0, 0]
+    np.testing.assert_array_equal(one.edges, case.in_memory().edges)
+
+
 # ---------------------------------------------------------------------------------------------------------- lazy arrays
 def test_nothing_is_computed_but_a_sample():
     case = Case(RNG.normal(0, 2, (200, 2)), 5)
@@ -214,12 +228,12 @@ def test_outsiders_are_near_what_they_may_meet():
     """Points of the smaller cluster ask that are not farther from the other one than an edge that is known."""
     left, right = RNG.uniform((-8, 0), (-1, 7), (300, 2)), RNG.uniform((1, 0), (8, 7), (280, 2))
     case = Case(np.concatenate([left, right]), 1, (0.0, 0.0))
-    partition = case.partition([-4.0, 0.0, 4.0], [3.5], halo=1.5)
+    partition = case.partition([-4.0, 0.0, 4.0], [3.5], halo=0.7)
     blocks = TreeSteps(case.plan(), reach_of(Division(partition)))
     chunks = partition.split({"X": case.X}, 0)
     local = [blocks.local(chunk) for chunk in chunks]
-    meeting = blocks.meeting([each.frontier for each in local])
-    forest = blocks.forest([block_trees.named(each.frontier, each.parts, meeting) for each in local])
+    meeting = blocks.meeting([each.sent for each in local])
+    forest = blocks.forest([block_trees.named(each.sent, each.parts, meeting) for each in local])
     given = zip(chunks, [each.parts for each in local], forest.slices, strict=True)
     points = [blocks.open_points(*each, forest.between, k) for k, each in enumerate(given)]
     boxes = [mine.boxes for mine in points]
