@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from daskclust.core.device.arrays import Cuda
-from daskclust.core.device.unionfind import flatten
 from daskclust.core.space.grid import PAD
 from daskclust.hdbscan.kernels import edges as edge_kernels
 from daskclust.hdbscan.kernels import on_cuda as kernels
 from daskclust.hdbscan.kernels import point_tree, rounds
-from daskclust.hdbscan.kernels.nearest import KEPT, MOST_LISTED
+from daskclust.hdbscan.kernels.nearest import KEPT
 from daskclust.hdbscan.kernels.point_tree import COMPONENT, LeafTree
 
 _THREADS, _MOST_BYTES = 1 << 18, 1 << 28  # of searches that need memory
@@ -30,36 +29,23 @@ def in_order_of_keys(device: Cuda, X: Any, keys: Any, period: tuple[float, ...])
     return device.to_host(device.take_at(keys, places)), order, positions
 
 
-def with_boxes(device: Cuda, tree: LeafTree) -> LeafTree:
-    """Return a tree that was built on the host on the device, with the boxes of its nodes."""
-    axes, leaves, parts = len(tree.period), len(tree.leaf_node), ("begin", "leaf_node", "node", "above")
-    tree = tree._replace(**{part: device.from_host(getattr(tree, part)) for part in parts})
-    tree = tree._replace(box=device.empty(tree.box.shape, np.float64))
+def write_boxes(device: Cuda, tree: LeafTree) -> None:
+    """Write the boxes of all nodes."""
+    axes, leaves = len(tree.period), len(tree.leaf_node)
     tree.box[:, :axes] = np.inf
     tree.box[:, axes:] = -np.inf
     device.run(point_tree.write_leaf_box, leaves, tree)
     device.run(kernels.widen_boxes, leaves, tree, tree.box.reshape(-1))
-    return tree
 
 
 def find_nearest(
     device: Cuda, tree: LeafTree, count: Any, min_samples: int, nearest: Any, core: Any, reach: Any
 ) -> None:
     """Write neighbours and, where `min_samples` is above 1, core distances, as `kernels.nearest` does."""
-    n = len(nearest)
-    listed = min_samples if min_samples - 1 <= MOST_LISTED else 1
-    if listed < min_samples:
-        pieces = min(n, _THREADS, 1 + _MOST_BYTES // (8 * min_samples))
-        device.run(kernels.find_core, pieces, tree, count, device.empty((pieces, min_samples), np.float64), core)
-    shape = min(n, _THREADS), max(KEPT, listed - 1)
+    listed = max(KEPT, min_samples - 1)
+    shape = min(len(nearest), _THREADS, 1 + _MOST_BYTES // (12 * listed)), listed
     near, who = device.empty(shape, np.float64), device.empty(shape, np.int32)
-    device.run(kernels.find_nearest, len(near), tree, count, listed, near, who, nearest, core, reach)
-
-
-def write_node_core(device: Cuda, points: rounds.PointStates, tree: LeafTree) -> None:
-    """Write the least core distance of each node."""
-    points.node_core[:] = np.inf
-    device.run(kernels.write_least_core, len(tree.leaf_node), tree, points.core, points.node_core)
+    device.run(kernels.find_nearest, len(near), tree, count, min_samples, near, who, nearest, core, reach)
 
 
 def search(device: Cuda, points: rounds.PointStates, components: rounds.Components, tree: LeafTree) -> None:
@@ -76,7 +62,6 @@ def merge(device: Cuda, points: rounds.PointStates, components: rounds.Component
     left = len(components.best)
     up_to, sizes = device.empty(left, np.int32), device.zeros(left, np.int32)
     device.run(kernels.join, left, points, components, edges)
-    device.run(flatten, left, components.parent)
     device.run(kernels.mark_root, left, components.parent, up_to)
     device.running_sum(up_to, up_to)
     device.run(kernels.number_component, left, up_to, sizes, components, edges)

@@ -92,7 +92,7 @@ def spanning_tree(
     if n < 2:
         nothing = device.empty((0, 2), np.int64), device.empty(0, np.float64)
         return SpanningTree(*nothing, device.full(n, 0.0, np.float64) if core is None else core)
-    memory = Reused() if device is HOST else device
+    X, memory = (np.ascontiguousarray(X), Reused()) if device is HOST else (X, device)
     tree, places = _sorted(device, X, period, low, max(spans), memory)
     points, sorted_core = _described(device, tree, places, min_samples, core, alpha, memory)
     ends = _merged(device, tree, points, most if alpha == 1 else most * alpha * alpha * (1 + 1e-15))
@@ -152,7 +152,7 @@ def _in_morton_order(
     device.run(point_tree.write_keys, n, X, period, begin, min(scale, 1e300), keys)
     if isinstance(device, Cuda):
         return on_cuda.in_order_of_keys(device, X, keys, period)
-    found = sort_points(np.ascontiguousarray(X), period, keys, 1 << KEY_BITS, 0, memory, np.float64)
+    found = sort_points(X, period, keys, 1 << KEY_BITS, 0, memory, np.float64)
     if found is None:
         return _in_order_of_boxes(device, wrap_positions(X, period))
     return keys, found.order, found.positions
@@ -184,23 +184,19 @@ def _built(device: Device, keys: Any, order: Any, positions: Any, period: tuple[
         memory.add(keys)
     leaves, nodes = counts.tolist()
     axes: Any = period if d <= _UNROLLED else device.from_host(np.array(period))
-    parts = begin[: leaves + 1], leaf_node[:leaves], node[:nodes], above[:nodes], np.empty((nodes, 2 * d))
-    tree = LeafTree(axes, positions.reshape(-1), order, *parts)
+    parts = map(device.from_host, (begin[: leaves + 1], leaf_node[:leaves], node[:nodes], above[:nodes]))
+    box = device.empty((nodes, 2 * d), np.float64)
+    tree = LeafTree._make((axes, positions.reshape(-1), order, *parts, box))
     if isinstance(device, Cuda):
-        return on_cuda.with_boxes(device, tree)
-    device.run(point_tree.write_leaf_box, leaves, tree, grain=512)
-    device.run(point_tree.write_boxes, 1, tree)
+        on_cuda.write_boxes(device, tree)
+    else:
+        device.run(point_tree.write_leaf_box, leaves, tree, grain=512)
+        device.run(point_tree.write_boxes, 1, tree)
     return tree
 
 
 def _described(
-    device: Device,
-    tree: LeafTree,
-    places: RowPlaces | None,
-    min_samples: int,
-    core: Any,
-    alpha: float,
-    memory: Any,
+    device: Device, tree: LeafTree, places: RowPlaces | None, min_samples: int, core: Any, alpha: float, memory: Any
 ) -> tuple[rounds.PointStates, Any]:
     """Return what is known of points before any are merged, and their core distances."""
     n, leaves, nodes, rows = len(tree.order) - PAD, len(tree.leaf_node), len(tree.node), tree.order[:-PAD]
@@ -224,16 +220,13 @@ def _described(
     scaled, other[:], component[:] = found if alpha == 1 else found * (alpha * alpha), -1, device.count_up(n + PAD)
     place, alive = device.full(n, 0, np.int8), device.full(leaves, True, np.bool_)
     need, node_need = device.empty(leaves, np.float64), device.empty(nodes, np.float64)
-    node_core = device.full(nodes, 0.0, np.float64)
+    node_core = device.full(nodes, 0.0 if is_plain else np.inf, np.float64)
     points = rounds.PointStates(
         component, scaled, nearest, place, reach, other, weight, length, need, alive, node_core, node_need
     )
     if not is_plain:
         np.maximum(reach, scaled, out=reach)
-        if isinstance(device, Cuda):
-            on_cuda.write_node_core(device, points, tree)
-        else:
-            device.run(rounds.write_node_core, 1, points, tree)
+        device.run(rounds.write_node_core, leaves, points, tree, grain=512)
     return points, found
 
 

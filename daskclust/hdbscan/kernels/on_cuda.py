@@ -10,11 +10,11 @@ import numpy as np
 
 from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.operations import atomic_add, atomic_cas, atomic_load, atomic_max, atomic_min
-from daskclust.core.device.unionfind import unite
+from daskclust.core.device.unionfind import find, unite
 from daskclust.core.space.grid import lower_bound, within_period
-from daskclust.hdbscan.kernels.nearest import core_of, replace_largest, rows_of
+from daskclust.hdbscan.kernels.nearest import core_of
 from daskclust.hdbscan.kernels.point_tree import COMPONENT, END, LEAF_OF, add_gap, beside, distance2
-from daskclust.hdbscan.kernels.rounds import is_before, is_certain
+from daskclust.hdbscan.kernels.rounds import is_before, is_certain, lower_above
 
 SEVERAL, UNKNOWN = -1, -2  # components of a node
 _COLUMNS = 4  # of `LeafTree.node`
@@ -39,30 +39,11 @@ def widen_boxes(leaf, tree, box):
     for k in range(axes):
         t = np.int64(tree.leaf_node[leaf])
         low, high = tree.box[t, k], tree.box[t, axes + k]
-        lower_above(t, low, 2 * axes, k, tree, box)
+        lower_above(t, low, 2 * axes, k, tree.above, box)
         while t > 0:
             t = np.int64(tree.above[t])
             if atomic_max(box, 2 * axes * t + axes + k, high) >= high:
                 break
-
-
-@body
-def lower_above(t, value, width, k, tree, values):
-    """Lower column k, of so many, of the nodes above t to a value."""
-    while t > 0:
-        t = np.int64(tree.above[t])
-        if atomic_min(values, width * t + k, value) <= value:
-            break
-
-
-@kernel
-def write_least_core(leaf, tree, core, node_core):
-    """Write the least core distance of a leaf's points to its node, and to those above."""
-    t, least = np.int64(tree.leaf_node[leaf]), np.inf
-    for s in range(tree.begin[leaf], tree.begin[leaf + 1]):
-        least = min(least, core[s])
-    node_core[t] = least
-    lower_above(t, least, 1, 0, tree, node_core)
 
 
 @kernel
@@ -166,33 +147,6 @@ def find_nearest(piece, tree, count, min_samples, near, who, nearest, core, reac
 
 
 @body
-def put_in_heap(s, leaf, bound, tree, context):
-    """Put the distances of the points of a leaf into a heap whose first is the largest."""
-    count, heap = context
-    for t in range(tree.begin[leaf], tree.begin[leaf + 1]):
-        d2, rows = distance2(s, t, tree), rows_of(t, count)
-        while rows > 0 and d2 < heap[0]:
-            replace_largest(d2, heap)
-            rows -= 1
-    return heap[0]
-
-
-fold_heap = fold_leaves.bind(meet=put_in_heap)
-
-
-@kernel
-def find_core(piece, tree, count, heaps, core):
-    """As `nearest.find_core`, of each so-many-th point; `heaps` (pieces, min_samples) is memory."""
-    pieces, samples = heaps.shape
-    s = np.int64(piece)
-    while s < len(core):
-        for k in range(samples):
-            heaps[piece, k] = np.inf
-        core[s] = fold_heap(s, np.inf, tree, (count, heaps[piece]))
-        s += pieces
-
-
-@body
 def is_own_or_far(t, bound, context):
     """Return whether all points of a node are of the component that asks, or have core distances beyond the bound."""
     points, _, node, c = context
@@ -262,7 +216,7 @@ def number_component(c, up_to, sizes, components, edges):
 
     `sizes` are those of the next round and start with zeros.
     """
-    number = up_to[components.parent[c]] - 1
+    number = up_to[find(components.parent, c)] - 1
     components.best[c] = number
     atomic_add(sizes, number, components.size[c])
     if c == len(up_to) - 1:

@@ -100,17 +100,22 @@ def is_certain(s, points, tree):
 
 
 @kernel
-def write_node_core(_once, points, tree):
-    """Write the least core distance of each node."""
-    for t in range(len(tree.node) - 1, -1, -1):
-        leaf = np.int64(tree.node[t, LEAF_OF])
-        if leaf >= 0:
-            least = np.inf
-            for s in range(tree.begin[leaf], tree.begin[leaf + 1]):
-                least = min(least, points.core[s])
-            points.node_core[t] = least
-        else:
-            points.node_core[t] = min(points.node_core[t + 1], points.node_core[tree.node[t, RIGHT]])
+def write_node_core(leaf, points, tree):
+    """Write the least core distance of a leaf's points to its node, and lower those above, infinite at first, to it."""
+    t, least = np.int64(tree.leaf_node[leaf]), np.inf
+    for s in range(tree.begin[leaf], tree.begin[leaf + 1]):
+        least = min(least, points.core[s])
+    points.node_core[t] = least
+    lower_above(t, least, 1, 0, tree.above, points.node_core)
+
+
+@body
+def lower_above(t, value, width, k, above, values):
+    """Lower column k, of so many, of the nodes above t to a value, up to one that is as low: who lowered it goes on."""
+    while t > 0:
+        t = np.int64(above[t])
+        if atomic_min(values, width * t + k, value) <= value:
+            break
 
 
 # -------------------------------------------------------------------------------------------------------- by the lists
