@@ -8,6 +8,7 @@ a chunk has whole events.
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from daskclust.core.run.merging import at_once
 from daskclust.core.space.extent import extent_of
 from daskclust.core.space.grid import wrap_positions
 from daskclust.core.space.partition import Chunk, Partition
-from daskclust.hdbscan.edge_ranges import in_order
+from daskclust.hdbscan.edge_ranges import in_order, with_joints
 from daskclust.hdbscan.kernels.first_edges import Edges
 from daskclust.hdbscan.plan import LazyTree, TreePlan, lazy_tree
 from daskclust.hdbscan.spanning_tree import SpanningTree, spanning_tree
@@ -35,8 +36,7 @@ _FARTHEST = 1e150  # squares of distances between events are finite
 class EventTrees(NamedTuple):
     """The trees of several events."""
 
-    edges: NDArray[np.int64]  # (m, 2) the smaller row or id first, of one event after the other
-    weight: NDArray[np.float64]
+    edges: Edges  # in order, between rows or ids
     core: NDArray[np.float64]
     firsts: NDArray[np.int64]  # the first row or id of each event
 
@@ -66,17 +66,21 @@ def event_trees(X: Any, event: Any, min_samples: int, period: tuple[float, ...],
         edges.append(rows[tree.edges])
         weights.append(np.full(len(tree.weight), np.inf) if few else tree.weight)
         core[rows] = np.inf if few else tree.core
-    return EventTrees(np.concatenate(edges), np.concatenate(weights), core, order[begins])
+    weight = np.concatenate(weights)
+    return EventTrees(in_order([Edges(weight, weight, *np.concatenate(edges).T)]), core, order[begins])
 
 
-def joined(parts: list[EventTrees], *_turn: Any) -> SpanningTree:
+def joined(trees: EventTrees) -> SpanningTree:
     """Return the trees as one: edges of infinite weight join the first points of events."""
-    edges, weight, core, firsts = map(np.concatenate, zip(*parts, strict=True))
-    firsts.sort()
-    joins = np.column_stack([np.full(len(firsts) - 1, firsts[0]), firsts[1:]])
-    weight, ends = np.append(weight, np.full(len(joins), np.inf)), np.concatenate([edges, joins])
-    found = in_order([Edges(weight, weight, *ends.T)])
-    return SpanningTree(np.column_stack([found.low, found.high]), found.weight, core)
+    edges = in_order([trees.edges, joints_of([trees.firsts])])
+    return SpanningTree(np.column_stack([edges.low, edges.high]), edges.weight, trees.core)
+
+
+def joints_of(firsts: list[NDArray[np.int64]], *_turn: Any) -> Edges:
+    """Return edges of infinite weight from the first of all points to those of events."""
+    first = np.sort(np.concatenate(firsts))
+    weight = np.full(len(first) - 1, np.inf)
+    return Edges(weight, weight, np.full(len(first) - 1, first[0]), first[1:])
 
 
 def _apart(X: Any, period: tuple[float, ...], alpha: float) -> tuple[float, float]:
@@ -97,15 +101,18 @@ def lazy_event_trees(
     lazy = Lazy(columns, divide(plan, columns, partition), plan)
     steps, chunks = lazy.steps(plan.name, plan)
     local = steps.each("local", plan.trees, chunks)
-    core = lazy.of_points(steps, "core", work.part_of, (steps.each("known", _core, local),), {"core": np.float64})
-    return lazy_tree(at_once(steps, "tree", _tree, local), plan.size, core["core"])
+    final, known, firsts = (steps.each(name, operator.attrgetter(name), local) for name in TreesOfChunk._fields)
+    core = lazy.of_points(steps, "core", work.part_of, (known,), {"core": np.float64})["core"]
+    joints = at_once(steps, "joints", joints_of, firsts)
+    return lazy_tree(steps, plan, steps.each("edges", with_joints, final, joints, numbered=True), core)
 
 
 class TreesOfChunk(NamedTuple):
-    """What a chunk finds."""
+    """What a chunk finds, of ids."""
 
-    trees: EventTrees  # of ids, without core distances
-    core: work.PointResults
+    final: Edges
+    known: work.PointResults  # core distances
+    firsts: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -120,14 +127,6 @@ class EventPlan(TreePlan):
         X, event, ids = chunk.columns[self.positions], to_host(chunk.columns[self.group]), chunk.ids_on_host()
         found = event_trees(X, event, self.min_samples, self.period, self.alpha)
         core = on_device_of(X, found.core)
-        own = OwnIds.of(device_of(core).from_host(ids))
-        sent = EventTrees(ids[found.edges], found.weight, np.empty(0), ids[found.firsts])
-        return TreesOfChunk(sent, work.PointResults(own, {"core": core}))
-
-
-def _core(found: TreesOfChunk) -> work.PointResults:
-    return found.core
-
-
-def _tree(found: list[TreesOfChunk], *_turn: Any) -> SpanningTree:
-    return joined([each.trees for each in found])
+        known = work.PointResults(OwnIds.of(device_of(core).from_host(ids)), {"core": core})
+        weight, _, low, high = found.edges
+        return TreesOfChunk(Edges(weight, weight, ids[low], ids[high]), known, ids[found.firsts])

@@ -60,7 +60,7 @@ def read_forest(
         if own is None:
             return points, _tree(array, min_samples, period, alpha)
         own = to_host(points.aligned("event", own, groups))
-        return points, joined([event_trees(array, own, min_samples, period, alpha)])
+        return points, joined(event_trees(array, own, min_samples, period, alpha))
 
 
 def linkage_of(tree: SpanningTree) -> npt.NDArray[np.float64]:

@@ -129,6 +129,12 @@ class TreePlan(Plan):
         """What a point costs a task."""
         return Cost(seconds=1.8e-6, size=160)  # of a million in memory, min_samples=10
 
+    def piece(self, parts: list[Edges], *_turn: Any) -> SpanningTree:
+        """Return edges in order, without core distances."""
+        edges = edge_ranges.in_order(parts)
+        weight = np.full(len(edges.weight), np.inf) if self.few else edges.weight
+        return SpanningTree(np.column_stack([edges.low, edges.high]), weight, np.empty(0))
+
     def halo_by(self, sample: Any) -> float:
         """Return how wide a halo is best, given some of the points: nearly all have their neighbours in it."""
         from scipy.spatial import cKDTree
@@ -211,12 +217,6 @@ class TreeSteps:
         """Return the edges of the tree that no chunk has for itself."""
         return block_trees.joints_of(forest, outsiders, links, self.plan.period, self.plan.alpha)
 
-    def piece(self, parts: list[Edges], *_turn: Any) -> SpanningTree:
-        """Return edges in order, without core distances."""
-        edges = edge_ranges.in_order(parts)
-        weight = np.full(len(edges.weight), np.inf) if self.plan.few else edges.weight
-        return SpanningTree(np.column_stack([edges.low, edges.high]), weight, np.empty(0))
-
     @property
     def _limit(self) -> float:
         """Below which squared weight blocks know all edges."""
@@ -252,15 +252,20 @@ def _tree(blocks: TreeSteps, lazy: Lazy, core: Any) -> LazyTree:
     found = forest, outsiders, links
     joints = steps.from_tasks("joints", [(blocks.joints, *(keys_of(each)[0] for each in found))], *found)
     edges = steps.each("edges", edge_ranges.with_joints, final, joints, numbered=True)
-    one = at_once(steps, "tree", blocks.piece, edges)
-    return LazyTree(**_arrays(steps, blocks, edges, one), core=core, one=one)
+    return lazy_tree(steps, blocks.plan, edges, core)
 
 
-def _arrays(steps: ChunkSteps, blocks: TreeSteps, edges: Any, one: Any) -> dict[str, Any]:
+def lazy_tree(steps: ChunkSteps, plan: TreePlan, edges: Any, core: Any) -> LazyTree:
+    """Return the tree of the edges of all chunks, each in order."""
+    one = at_once(steps, "tree", plan.piece, edges)
+    return LazyTree(**_arrays(steps, plan, edges, one), core=core, one=one)
+
+
+def _arrays(steps: ChunkSteps, plan: TreePlan, edges: Any, one: Any) -> dict[str, Any]:
     """Return the edges of all chunks in order, and their weights, as arrays of as many chunks as they need."""
     import dask.array as da
 
-    n = max(blocks.plan.size - 1, 0)
+    n = max(plan.size - 1, 0)
     ends = np.linspace(0, n, max(1, -(-n // EDGES)) + 1).astype(np.int64)
     ranks, pieces = ends[1:-1], one
     if len(ranks):
@@ -269,7 +274,7 @@ def _arrays(steps: ChunkSteps, blocks: TreeSteps, edges: Any, one: Any) -> dict[
         near = steps.each("near-ends", edge_ranges.near_ends, edges, near)
         last = steps.in_groups("ends", partial(edge_ranges.ends_of, ranks=ranks), near)
         parts = steps.each("pieces", edge_ranges.pieces_of, edges, last, row=len(ranks) + 1)
-        pieces = steps.each("piece", blocks.piece, all_to_all(parts))
+        pieces = steps.each("piece", plan.piece, all_to_all(parts))
     kind = {"adjust_chunks": {"a": tuple(np.diff(ends).tolist())}, "concatenate": False}
     two = {"new_axes": {"c": 2}, "dtype": np.int64, "meta": np.empty((0, 2), np.int64), "name": steps.name("pairs")}
     flat = {"dtype": np.float64, "meta": np.empty(0), "name": steps.name("weight")}
@@ -281,13 +286,6 @@ def _arrays(steps: ChunkSteps, blocks: TreeSteps, edges: Any, one: Any) -> dict[
 
 def _of_piece(box: Any, attribute: str) -> Any:
     return getattr(unboxed(box), attribute)
-
-
-def lazy_tree(tree: Any, n: int, core: Any) -> LazyTree:
-    """Return a tree of n points that one worker makes."""
-    edges = max(n - 1, 0)
-    arrays = attributes(tree, {"edges": ((edges, 2), np.int64), "weight": ((edges,), np.float64)})
-    return LazyTree(**arrays, core=core, one=tree)
 
 
 def _slices(forest: list[Forest], _: int) -> list[ComponentSlice]:

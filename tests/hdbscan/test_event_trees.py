@@ -46,7 +46,7 @@ def test_trees_of_events(data, case) -> None:
     alone = rooms._ALONE
     try:
         rooms._ALONE = data.draw(st.sampled_from([1, 9, alone]))
-        assert_same(joined([event_trees(case.X, event, *how)]), wanted)
+        assert_same(joined(event_trees(case.X, event, *how)), wanted)
     finally:
         rooms._ALONE = alone
     rows = data.draw(row_chunks(n))
@@ -59,7 +59,7 @@ def test_far_points_and_numbers_of_any_integers() -> None:
     """Where events do not fit apart into float64, and where differences of numbers do not fit into int64."""
     X = np.random.default_rng(0).normal(size=(60, 2)) * 1e149
     event = np.array([-(2**63), 2**63 - 1, 0])[np.arange(60) % 3]
-    assert_same(joined([event_trees(X, event, 3, (), 1.0)]), one_by_one(Case(X, 3), event))
+    assert_same(joined(event_trees(X, event, 3, (), 1.0)), one_by_one(Case(X, 3), event))
 
 
 def test_results_on_dask_are_those_in_memory() -> None:
