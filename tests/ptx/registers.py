@@ -44,7 +44,6 @@ BOUNDS = {
     "hca.link_sets": 176,
     "hca.place": 48,
     "hca.shape_roots": 120,
-    "hdbscan.find_core": 48,
     "hdbscan.find_nearest": 56,
     "hdbscan.look_in_lists": 56,
     "hdbscan.search_point": 48,
