@@ -248,19 +248,21 @@ class DbscanPlan(Plan):
         is_core = root != clusters.NONE
         others = device.count_up(0).reshape(0, 2)
         if not self.links_alone:
-            first, *further = self._near_roots(device, search, parent, len(root))
+            first, *further = self._near_roots(device, search, parent, np.where(is_own, np.int32(-1), clusters.NONE))
             root = np.where(is_core, root, first)
-            points = [np.flatnonzero((roots != clusters.NONE) & is_own & ~is_core) for roots in further]
+            points = [np.flatnonzero((roots != clusters.NONE) & ~is_core) for roots in further]
             pairs = [np.stack([at, roots[at]], axis=1) for at, roots in zip(points, further, strict=True)]
             others = np.concatenate([others, *pairs])
         return is_core, np.minimum(root, np.int32(search.n_cells)), others
 
-    def _near_roots(self, device: Host | Cuda, search: Search, parent: Any, n: int) -> list[Any]:
-        """Return the smallest root of a set within eps of each border point, the next larger one, and so on."""
-        above = device.full(n, -1, np.int32)
+    def _near_roots(self, device: Host | Cuda, search: Search, parent: Any, above: Any) -> list[Any]:
+        """Return the smallest root of a set within eps of each border point, the next larger one, and so on.
+
+        It is larger than `above`, `clusters.NONE` for points that do not matter.
+        """
         found: list[Any] = []
-        while not found or (found[-1] != clusters.NONE).any():
-            label = device.full(n, clusters.NONE, np.int32)
+        while not found or (above != clusters.NONE).any():
+            label = device.full(len(above), clusters.NONE, np.int32)
             search.label_border(parent, above, label)
             found.append(label)
             above = label  # NONE where there is none: no root is larger

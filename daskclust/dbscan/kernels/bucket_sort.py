@@ -23,7 +23,7 @@ from daskclust.dbscan.kernels.blocks import (
 from daskclust.dbscan.kernels.distances import span_of, write_boxes
 
 _WORD = 64  # bits of the bitmap's words
-_BITS_A_POINT, _FEW_BITS = 64, 1 << 22  # of the bitmap of blocks, at most
+_BITS_A_POINT, _FEW_BITS = 256, 1 << 22  # of the bitmap of blocks, at most
 
 
 def sorted_blocks(

@@ -134,13 +134,16 @@ fold_labels = fold_near.bind(meet=lower_labels)
 
 @kernel
 def label_border(a, blocks, core, limits, is_whole, number, above, label):
-    """Write the smallest cluster number of core points near each sorted border point of a block, above ``above[i]``."""
-    has_border = False
+    """Write the smallest cluster number of core points near each sorted border point of a block, above ``above[i]``.
+
+    A block where no number is above those of any point is left out.
+    """
+    is_open = False
     for cell in range(blocks.first_cell[a], blocks.first_cell[a + 1]):
         for i in range(core.stop[cell], blocks.start[cell + 1]):
             label[i] = NONE
-            has_border = True
-    if has_border:
+            is_open = is_open or len(above) == 0 or above[i] < NONE
+    if is_open:
         fold_labels(0, a, blocks, (blocks, core, limits, is_whole, number, above, label))
 
 
