@@ -249,8 +249,8 @@ class OpenPoints(NamedTuple):
 class Boxes(NamedTuple):
     """Where blocks have open points of large components, and of the small ones around each."""
 
-    block: NDArray[np.int64]
-    count: NDArray[np.int64]  # of the points
+    block: NDArray[np.int32]
+    points: NDArray[np.int64]  # how many
     component: NDArray[np.int32]  # of small ones the number of large ones
     home: NDArray[np.int32]
     bound: NDArray[np.float64]  # the largest of them
@@ -291,9 +291,10 @@ def open_points(
     is_first = np.append(True, (np.diff(keys[order]) != 0) | (np.diff(home) != 0))[: len(rows)]
     first = np.flatnonzero(is_first)
     count, about = np.diff(first, append=len(rows)), np.minimum(component[first], large)
-    ends = (np.maximum.reduceat(bound, first), np.minimum.reduceat(way, first)) if len(rows) else (bound, way)
+    most, least = (np.maximum.reduceat(bound, first), np.minimum.reduceat(way, first)) if len(rows) else (bound, way)
     low, high = (np.minimum.reduceat(x, first), np.maximum.reduceat(x, first)) if len(rows) else (x, x)
-    return OpenBlock(found, Boxes(np.full(len(first), block, np.int32), count, about, home[first], *ends, low, high))
+    blocks = np.full(len(first), block, np.int32)
+    return OpenBlock(found, Boxes(blocks, count, about, home[first], most, least, low, high))
 
 
 def _cells(x: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -315,19 +316,18 @@ def outsiders_of(
     points, its = mine
     every = Boxes(*map(np.concatenate, zip(*boxes, strict=True)))
     others = Boxes(*(values[every.block != block] for values in every))
-    begins, is_near = np.cumsum([0, *its.count]), np.zeros(len(points.way), np.bool_)
+    begins, is_near = np.cumsum([0, *its.points]), np.zeros(len(points.way), np.bool_)
     cycle = np.array(periods or (0.0,) * points.points.x.shape[1])
     args = points.points.x, points.bound, points.way, its, others, between, cycle, alpha * alpha, is_near
-    HOST.run(mark_near, len(its.count), begins, *args)
+    HOST.run(mark_near, len(its.points), begins, *args)
     return points.at(is_near)
 
 
 def joined_outsiders(parts: list[OpenPoints], *_turn: Any) -> OpenPoints:
     """Return those of all blocks, by component and id."""
     points = IdPoints(*map(np.concatenate, zip(*(part.points for part in parts), strict=True)))
-    rest = (np.concatenate([part[k] for part in parts]) for k in range(1, 6))
-    every = OpenPoints(points, *rest)
-    return every.at(np.lexsort([points.ids, every.component]))
+    rest: list[Any] = [np.concatenate([part[k] for part in parts]) for k in range(1, 6)]
+    return OpenPoints(points, *rest).at(np.lexsort([points.ids, rest[0]]))
 
 
 class Links(NamedTuple):
@@ -339,10 +339,10 @@ class Links(NamedTuple):
 
 def links_of(block: OpenBlock, outsiders: OpenPoints, between: Any, periods: Periods, alpha: float) -> list[Links]:
     """Return the first edges from each component's outsiders in other blocks to points of each larger, large one."""
-    (mine, boxes), found = block, []
+    (mine, boxes), found = block, list[Links]()
     if not len(boxes.block):
         return found
-    ends, is_other = np.cumsum(boxes.count), outsiders.block != boxes.block[0]
+    ends, is_other = np.cumsum(boxes.points), outsiders.block != boxes.block[0]
     for large in np.unique(boxes.component[boxes.component < len(between)]):
         its = np.flatnonzero(boxes.component == large)  # one after the other
         low, high = boxes.low[its].min(axis=0), boxes.high[its].max(axis=0)
@@ -353,8 +353,8 @@ def links_of(block: OpenBlock, outsiders: OpenPoints, between: Any, periods: Per
             continue
         asking, most = outsiders.at(asks), bound[asks].max()
         low, high = asking.points.x.min(axis=0), asking.points.x.max(axis=0)
-        near = mine.at(slice(ends[its[0]] - boxes.count[its[0]], ends[its[-1]]))
-        near = near.points.at(near.way <= most)
+        larger = mine.at(slice(ends[its[0]] - boxes.points[its[0]], ends[its[-1]]))
+        near = larger.points.at(larger.way <= most)
         near = near.at(gaps2(near.x, low, high, periods) / (alpha * alpha) <= most)
         begins = np.flatnonzero(np.diff(asking.component, prepend=-1))
         first = Edges(*(np.full((len(begins), 1), fill) for fill in (np.inf, np.inf, -1, -1)))

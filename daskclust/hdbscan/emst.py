@@ -92,7 +92,7 @@ class EMST(BaseEstimator):
         Returns
         -------
         EMST
-            Itself. On dask nothing is computed yet, but for a sample; edges and lengths are of one chunk then.
+            Itself. On dask nothing is computed yet but a sample; edges and lengths have chunks of up to 4 million.
 
         Raises
         ------

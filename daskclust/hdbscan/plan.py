@@ -28,9 +28,9 @@ from daskclust.core.device.arrays import device_of, on_device_of, to_host
 from daskclust.core.merge.own_ids import OwnIds
 from daskclust.core.run import steps as work
 from daskclust.core.run.division import divide
-from daskclust.core.run.engine import Lazy, attributes
+from daskclust.core.run.engine import Lazy, attributes, attributes_in_chunks
 from daskclust.core.run.exchange import all_to_all
-from daskclust.core.run.graph import ChunkSteps, keys_of, unboxed
+from daskclust.core.run.graph import ChunkSteps, keys_of
 from daskclust.core.run.merging import at_once
 from daskclust.core.run.plan import Cost, Plan
 from daskclust.core.space.grid import NARROWER, along_axes, wrap_positions
@@ -263,8 +263,6 @@ def lazy_tree(steps: ChunkSteps, plan: TreePlan, edges: Any, core: Any) -> LazyT
 
 def _arrays(steps: ChunkSteps, plan: TreePlan, edges: Any, one: Any) -> dict[str, Any]:
     """Return the edges of all chunks in order, and their weights, as arrays of as many chunks as they need."""
-    import dask.array as da
-
     n = max(plan.size - 1, 0)
     ends = np.linspace(0, n, max(1, -(-n // EDGES)) + 1).astype(np.int64)
     ranks, pieces = ends[1:-1], one
@@ -275,17 +273,8 @@ def _arrays(steps: ChunkSteps, plan: TreePlan, edges: Any, one: Any) -> dict[str
         last = steps.in_groups("ends", partial(edge_ranges.ends_of, ranks=ranks), near)
         parts = steps.each("pieces", edge_ranges.pieces_of, edges, last, row=len(ranks) + 1)
         pieces = steps.each("piece", plan.piece, all_to_all(parts))
-    kind = {"adjust_chunks": {"a": tuple(np.diff(ends).tolist())}, "concatenate": False}
-    two = {"new_axes": {"c": 2}, "dtype": np.int64, "meta": np.empty((0, 2), np.int64), "name": steps.name("pairs")}
-    flat = {"dtype": np.float64, "meta": np.empty(0), "name": steps.name("weight")}
-    return {
-        "edges": da.blockwise(_of_piece, "ac", pieces, "ab", attribute="edges", **two, **kind),
-        "weight": da.blockwise(_of_piece, "a", pieces, "ab", attribute="weight", **flat, **kind),
-    }
-
-
-def _of_piece(box: Any, attribute: str) -> Any:
-    return getattr(unboxed(box), attribute)
+    kinds = {"edges": ((2,), np.int64), "weight": ((), np.float64)}
+    return attributes_in_chunks(steps, pieces, tuple(np.diff(ends).tolist()), kinds)
 
 
 def _slices(forest: list[Forest], _: int) -> list[ComponentSlice]:

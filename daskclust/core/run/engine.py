@@ -234,6 +234,24 @@ def attributes(box: Any, results: Mapping[str, tuple[Any, Any]]) -> dict[str, An
     return {name: whole(box, partial(_attribute, name), *kind) for name, kind in results.items()}
 
 
+def attributes_in_chunks(
+    steps: ChunkSteps, boxes: Any, lengths: tuple[int, ...], results: Mapping[str, tuple[tuple[int, ...], Any]]
+) -> dict[str, Any]:
+    """Return attributes of what a step gives for each chunk, (m, 1), as dask arrays (n, ...) of chunks so long.
+
+    `results` are the other axes and the dtype of each.
+    """
+    import dask.array as da
+
+    arrays = {}
+    for name, (shape, dtype) in results.items():
+        axes = {f"c{k}": size for k, size in enumerate(shape)}
+        kind = {"name": steps.name(name), "dtype": dtype, "meta": np.empty((0, *shape), dtype), "concatenate": False}
+        shapes = {"new_axes": axes, "adjust_chunks": {"a": lengths}}
+        arrays[name] = da.blockwise(partial(_attribute, name), ("a", *axes), boxes, "ab", **kind, **shapes)
+    return arrays
+
+
 def _result(box: Any, result: str) -> Any:
     """Return one of the results in a box."""
     return unboxed(box)[result]
