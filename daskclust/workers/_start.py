@@ -90,7 +90,7 @@ def start(
         Whether workers are processes of their own, or threads of this one.
     dashboard : str or None, default "127.0.0.1:0"
         Address of the dashboard; port 0 takes any free one, ``client.dashboard_link`` says which. None: there is none,
-        and the start takes a third of a second of CPU time less.
+        and the start takes a third of a second of CPU time less; workers keep no profile of their tasks then.
     warm : str or sequence of str, default ()
         Systems whose kernels the workers compile at once, side by side, and not in their first task: as of
         `compile_kernels`. All load them then.

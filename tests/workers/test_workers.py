@@ -61,6 +61,30 @@ def test_a_worker_that_died_may_be_slow_to_start_again():
             assert dask.config.get("distributed.deploy.lost-worker-timeout") == "5s"
 
 
+@pytest.mark.parametrize(
+    ("limit", "trims", "keeps"),
+    [(4 << 30, "65536", True), (None, "65536", True), (1 << 30, "65536", False), (4 << 30, "1000", False)],
+)
+def test_workers_with_much_memory_keep_some_that_is_freed(monkeypatch, limit, trims, keeps):
+    asked = []
+    library = types.SimpleNamespace(mallopt=lambda *given: asked.append(given))
+    monkeypatch.setattr(_start.ctypes, "CDLL", lambda name: library)
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", trims)
+    worker = types.SimpleNamespace(
+        memory_manager=types.SimpleNamespace(memory_limit=limit), state=types.SimpleNamespace(nthreads=1)
+    )
+    _start.KeepMemory().setup(worker)
+    assert bool(asked) == keeps
+
+
+@pytest.mark.parametrize("dashboard", [None, "127.0.0.1:0"])
+def test_the_profile_of_workers_is_for_the_dashboard(dashboard):
+    with workers.start(1, processes=False, dashboard=dashboard) as client:
+        has_profile = client.run(lambda dask_worker: "profile" in dask_worker.periodic_callbacks)
+        assert list(has_profile.values()) == [dashboard is not None]
+    assert dask.config.get("distributed.worker.profile.enabled")
+
+
 def test_kernels_are_compiled_before_the_first_task():
     hits = timepix(300, rng=0)
     with workers.start(2, processes=False, warm="events") as client, dask.config.set(scheduler=client):
