@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from daskclust.core.device.arrays import HOST
 from daskclust.core.merge.own_ids import OwnIds
 from daskclust.hdbscan.far_neighbours import IdPoints, gaps2, joined, search
-from daskclust.hdbscan.kernels.first_edges import Edges, mark_near
+from daskclust.hdbscan.kernels.first_edges import Edges, mark_near, write_edge
 from daskclust.hdbscan.kernels.kruskal import find_homes, mark_forest
 from daskclust.hdbscan.spanning_tree import spanning_tree
 
@@ -53,12 +53,10 @@ def order_of(edges: Edges) -> NDArray[np.int64]:
 
 def edges_of(points: IdPoints, ends: Any, weight: Any, period: Periods) -> Edges:
     """Return edges between points as such between ids, with their lengths."""
-    length = np.zeros(len(ends))
-    for axis, cycle in enumerate(period or (0.0,) * points.x.shape[1]):
-        step = abs(points.x[ends[:, 0], axis] - points.x[ends[:, 1], axis])
-        step = np.minimum(step, cycle - step) if cycle else step
-        length += step * step
-    return Edges(weight, length, points.ids[ends[:, 0]], points.ids[ends[:, 1]])
+    length, (low, high) = np.empty(len(ends)), np.empty((2, len(ends)), np.int64)
+    cycle = np.array(period or (0.0,) * points.x.shape[1])
+    HOST.run(write_edge, len(ends), ends, points.x, points.ids, cycle, length, low, high)
+    return Edges(weight, length, low, high)
 
 
 def whole_tree_of(points: IdPoints, periods: Periods, alpha: float) -> tuple[Edges, NDArray[np.int64]]:

@@ -55,6 +55,7 @@ from daskclust.hdbscan.spanning_tree import SpanningTree
 
 EDGES = 1 << 22  # of a chunk of a tree, at most
 _SAMPLED = 10_000  # points that tell how wide the halo is
+_LEAST = 6  # nearest, itself counted, that a halo has at least: of fewer neighbours far more points ask
 _FAR = 0.99  # of the points have their neighbours within the halo, by a sample
 
 
@@ -140,7 +141,7 @@ class TreePlan(Plan):
         from scipy.spatial import cKDTree
 
         some = wrap_positions(sample[:: 1 + len(sample) // _SAMPLED].astype(np.float64), self.period)
-        k = min(max(self.min_samples, 2), len(some))
+        k = min(max(self.min_samples, _LEAST), len(some))
         if not k:
             return 1.0
         far = cKDTree(some, boxsize=self.period).query(some, [k])[0]

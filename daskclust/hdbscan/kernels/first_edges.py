@@ -44,6 +44,13 @@ def distance2(x, q, positions, j, period):
     return total
 
 
+@kernel
+def write_edge(e, ends, x, ids, period, length, low, high):
+    """Write the squared length of an edge between two points, and their ids."""
+    i, j = ends[e, 0], ends[e, 1]
+    length[e], low[e], high[e] = distance2(x, i, x, j, period), ids[i], ids[j]
+
+
 @body
 def gap2(low, high, q, lows, highs, k, period):
     """Return a squared distance that no points of boxes q and k are nearer than, however it is rounded."""
