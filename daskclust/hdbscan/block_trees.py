@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.device.arrays import HOST
+from daskclust.core.device.arrays import HOST, on_device_of, to_host
 from daskclust.core.merge.own_ids import OwnIds
 from daskclust.hdbscan.far_neighbours import IdPoints, gaps2, joined, search
 from daskclust.hdbscan.kernels.first_edges import Edges, mark_near, write_edge
 from daskclust.hdbscan.kernels.kruskal import find_homes, mark_forest
-from daskclust.hdbscan.spanning_tree import spanning_tree
+from daskclust.hdbscan.spanning_tree import SpanningTree, spanning_tree
 
 Periods = tuple[float, ...]
 Ends = NDArray[np.int32]  # (m, 2) numbers of what edges join
@@ -115,7 +115,8 @@ def tree_of(X: Any, points: IdPoints, own: Any, out: Any, limit: float, periods:
 
     Edges of a squared weight below `limit` are of one block alone.
     """
-    tree = spanning_tree(X, 1, periods, alpha, core=points.core)
+    core = on_device_of(X, points.core)
+    tree = SpanningTree(*map(to_host, spanning_tree(X, 1, periods, alpha, core=core)))
     edges, mine = edges_of(points, tree.edges, tree.weight, periods), points.at(own)
     way = ways_of(points, np.zeros(len(own)), alpha)
     way[own] = ways_of(mine, out, alpha)

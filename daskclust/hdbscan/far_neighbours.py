@@ -66,7 +66,7 @@ def near_core(chunk: Chunk, k: int, reach: float, period: tuple[float, ...]) -> 
     """Return what a chunk knows that has all points within `reach` of its block along each axis."""
     own, points = is_own(chunk), IdPoints.of(chunk, period)
     if len(points.x) >= k:
-        core = spanning_tree(to_host(chunk.columns["X"]), k, period, most=-1.0).core
+        core = to_host(spanning_tree(chunk.columns["X"], k, period, most=-1.0).core)
     else:
         core = np.full(len(points.x), np.inf)
     mine = points.at(own)._replace(core=core[own])

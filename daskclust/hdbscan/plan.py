@@ -24,7 +24,7 @@ import numpy as np
 
 from daskclust.core.data.checks import check_count
 from daskclust.core.data.lazy import map_points
-from daskclust.core.device.arrays import device_of, on_device_of, to_host
+from daskclust.core.device.arrays import device_of, on_device_of
 from daskclust.core.merge.own_ids import OwnIds
 from daskclust.core.run import steps as work
 from daskclust.core.run.division import divide
@@ -188,7 +188,7 @@ class TreeSteps:
 
     def local(self, chunk: Chunk) -> TreeOfBlock:
         """Return the tree of a chunk."""
-        points, X, own = IdPoints.of(chunk, self.plan.period), to_host(chunk.columns["X"]), is_own(chunk)
+        points, X, own = IdPoints.of(chunk, self.plan.period), chunk.columns["X"], is_own(chunk)
         out = far_neighbours.out_of(points.at(own), chunk, self.reach)
         return block_trees.tree_of(X, points, own, out, self._limit, self.plan.period, self.plan.alpha)
 

@@ -72,7 +72,7 @@ def spanning_tree(
         Squared core distances, where they are known, on the device of X; `min_samples` then counts no more. Equal
         points have equal ones.
     most : float
-        FoundEdges of a larger weight, squared, are left out.
+        Edges of a larger weight, squared, are left out.
 
     Returns
     -------
