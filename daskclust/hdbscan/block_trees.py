@@ -81,14 +81,14 @@ def roots_of(edges: Edges, ends: Any, way: Any) -> NDArray[np.int32]:
 
 
 # -------------------------------------------------------------------------------------------------------------- a block
-class Parts(NamedTuple):
+class OwnParts(NamedTuple):
     """The parts that final edges of a block make of its own points."""
 
     ids: OwnIds
     part: NDArray[np.int32]
 
 
-class Frontier(NamedTuple):
+class SentEdges(NamedTuple):
     """What a block sends up."""
 
     edges: Edges  # not final, or of a point of another block; shorter ones where it owns the point of the smaller id
@@ -101,8 +101,8 @@ class TreeOfBlock(NamedTuple):
     """The tree of a block's points and its halo."""
 
     final: Edges  # between own points, in order
-    parts: Parts
-    sent: Frontier
+    parts: OwnParts
+    sent: SentEdges
 
 
 def ways_of(points: IdPoints, out: Any, alpha: float) -> NDArray[np.float64]:
@@ -130,8 +130,8 @@ def tree_of(X: Any, points: IdPoints, own: Any, out: Any, limit: float, periods:
     number = np.empty(len(own), np.int32)
     number[firsts] = np.arange(len(firsts))
     some = mine.at(slice(None, None, 1 + len(mine.ids) // _SOME))
-    parts = Parts(OwnIds.of(mine.ids), number[roots])
-    return TreeOfBlock(final, parts, Frontier(at(edges, is_sent), some, count[firsts], way[firsts]))
+    parts = OwnParts(OwnIds.of(mine.ids), number[roots])
+    return TreeOfBlock(final, parts, SentEdges(at(edges, is_sent), some, count[firsts], way[firsts]))
 
 
 # ----------------------------------------------------------------------------------------------------------- all blocks
@@ -172,14 +172,14 @@ class Forest(NamedTuple):
     between: NDArray[np.float64]  # squared weight of the heaviest edge on the way between each two large components
 
 
-def meeting_of(frontiers: list[Frontier], periods: Periods, alpha: float) -> Meeting:
+def meeting_of(frontiers: list[SentEdges], periods: Periods, alpha: float) -> Meeting:
     """Return what is asked of all blocks."""
     edges, _ = whole_tree_of(joined([each.some for each in frontiers]), periods, alpha)
     every = together([edges, *(each.edges for each in frontiers)])
     return Meeting(np.unique(np.concatenate([every.low, every.high])), edges)
 
 
-def named(frontier: Frontier, parts: Parts, meeting: Meeting) -> Named:
+def named(frontier: SentEdges, parts: OwnParts, meeting: Meeting) -> Named:
     """Return what a block adds to the forest."""
     ids = parts.ids.on(HOST)
     row = np.searchsorted(ids, meeting.ids)
@@ -245,7 +245,7 @@ class OpenPoints(NamedTuple):
         return OpenPoints(self.points.at(rows), *(values[rows] for values in self[1:]))
 
 
-class Boxes(NamedTuple):
+class OpenBoxes(NamedTuple):
     """Where blocks have open points of large components, and of the small ones around each."""
 
     block: NDArray[np.int32]
@@ -262,11 +262,11 @@ class OpenBlock(NamedTuple):
     """Open points of a block, those of one box after the other."""
 
     points: OpenPoints
-    boxes: Boxes
+    boxes: OpenBoxes
 
 
 def open_points(
-    own: IdPoints, parts: Parts, mine: ComponentSlice, out: Any, large: int, block: int, alpha: float
+    own: IdPoints, parts: OwnParts, mine: ComponentSlice, out: Any, large: int, block: int, alpha: float
 ) -> OpenBlock:
     """Return those of a block, given its own points and how far they are at least from those that it does not know.
 
@@ -293,7 +293,7 @@ def open_points(
     most, least = (np.maximum.reduceat(bound, first), np.minimum.reduceat(way, first)) if len(rows) else (bound, way)
     low, high = (np.minimum.reduceat(x, first), np.maximum.reduceat(x, first)) if len(rows) else (x, x)
     blocks = np.full(len(first), block, np.int32)
-    return OpenBlock(found, Boxes(blocks, count, about, home[first], most, least, low, high))
+    return OpenBlock(found, OpenBoxes(blocks, count, about, home[first], most, least, low, high))
 
 
 def _cells(x: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -306,15 +306,15 @@ def _cells(x: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def outsiders_of(
-    mine: OpenBlock, block: int, boxes: list[Boxes], between: Any, periods: Periods, alpha: float
+    mine: OpenBlock, block: int, boxes: list[OpenBoxes], between: Any, periods: Periods, alpha: float
 ) -> OpenPoints:
     """Return those of a block, from which another component in another block is within the bound of both.
 
     Of two components, one large, the points of the smaller one ask.
     """
     points, its = mine
-    every = Boxes(*map(np.concatenate, zip(*boxes, strict=True)))
-    others = Boxes(*(values[every.block != block] for values in every))
+    every = OpenBoxes(*map(np.concatenate, zip(*boxes, strict=True)))
+    others = OpenBoxes(*(values[every.block != block] for values in every))
     begins, is_near = np.cumsum([0, *its.points]), np.zeros(len(points.way), np.bool_)
     cycle = np.array(periods or (0.0,) * points.points.x.shape[1])
     args = points.points.x, points.bound, points.way, its, others, between, cycle, alpha * alpha, is_near

@@ -43,20 +43,20 @@ def ends_near(some: list[Edges], *_turn: Any, ranks: NDArray[np.int64]) -> tuple
     return at(every, np.maximum(before, 0)), at(every, np.minimum(-(-ranks // _STEP), len(every.low) - 1))
 
 
-class Near(NamedTuple):
+class NearEnds(NamedTuple):
     """A block's edges between two others, for each rank."""
 
     before: NDArray[np.int64]
     edges: list[Edges]
 
 
-def near_ends(edges: Edges, ends: tuple[Edges, Edges]) -> Near:
+def near_ends(edges: Edges, ends: tuple[Edges, Edges]) -> NearEnds:
     """Return a block's edges near each end, and how many come before these."""
     first, last = (places_in(edges, each) for each in ends)
-    return Near(first, [at(edges, slice(*pair)) for pair in zip(first, last, strict=True)])
+    return NearEnds(first, [at(edges, slice(*pair)) for pair in zip(first, last, strict=True)])
 
 
-def ends_of(near: list[Near], *_turn: Any, ranks: NDArray[np.int64]) -> Edges:
+def ends_of(near: list[NearEnds], *_turn: Any, ranks: NDArray[np.int64]) -> Edges:
     """Return the edge of each rank, counted from 1."""
     rest = ranks - 1 - sum(each.before for each in near)
     found = [in_order([each.edges[k] for each in near]) for k in range(len(ranks))]

@@ -96,7 +96,7 @@ def lazy_event_trees(
     X: Any, event: Any, min_samples: int, period: tuple[float, ...], alpha: float, partition: str | Partition
 ) -> LazyTree:
     """Return the same joined trees of dask arrays."""
-    plan = EventPlan(X.shape[0], min_samples, alpha, period)
+    plan = EventTreesPlan(X.shape[0], min_samples, alpha, period)
     columns = {"X": X, plan.group: event}
     lazy = Lazy(columns, divide(plan, columns, partition), plan)
     steps, chunks = lazy.steps(plan.name, plan)
@@ -116,7 +116,7 @@ class TreesOfChunk(NamedTuple):
 
 
 @dataclass(frozen=True)
-class EventPlan(TreePlan):
+class EventTreesPlan(TreePlan):
     """Parameters of the trees of events."""
 
     divisions: tuple[str, ...] = ("layers",)

@@ -37,16 +37,16 @@ from daskclust.core.space.grid import NARROWER, along_axes, wrap_positions
 from daskclust.core.space.partition import Chunk, Division, Partition
 from daskclust.hdbscan import block_trees, edge_ranges, far_neighbours
 from daskclust.hdbscan.block_trees import (
-    Boxes,
     ComponentSlice,
     Forest,
-    Frontier,
     Links,
     Meeting,
     Named,
     OpenBlock,
+    OpenBoxes,
     OpenPoints,
-    Parts,
+    OwnParts,
+    SentEdges,
     TreeOfBlock,
 )
 from daskclust.hdbscan.far_neighbours import Answers, IdPoints, Near, is_own
@@ -192,7 +192,7 @@ class TreeSteps:
         out = far_neighbours.out_of(points.at(own), chunk, self.reach)
         return block_trees.tree_of(X, points, own, out, self._limit, self.plan.period, self.plan.alpha)
 
-    def meeting(self, frontiers: list[Frontier], *_turn: Any) -> Meeting:
+    def meeting(self, frontiers: list[SentEdges], *_turn: Any) -> Meeting:
         """Return what all chunks are asked for the forest."""
         return block_trees.meeting_of(frontiers, self.plan.period, self.plan.alpha)
 
@@ -200,13 +200,13 @@ class TreeSteps:
         """Return the forest of the edges of all chunks."""
         return block_trees.forest_of(found)
 
-    def open_points(self, chunk: Chunk, parts: Parts, mine: ComponentSlice, between: Any, block: int) -> OpenBlock:
+    def open_points(self, chunk: Chunk, parts: OwnParts, mine: ComponentSlice, between: Any, block: int) -> OpenBlock:
         """Return a chunk's points that may be ends of edges that no chunk knows."""
         own = IdPoints.of(chunk, self.plan.period).at(is_own(chunk))
         out = far_neighbours.out_of(own, chunk, self.reach)
         return block_trees.open_points(own, parts, mine, out, len(between), block, self.plan.alpha)
 
-    def outsiders(self, mine: OpenBlock, boxes: list[Boxes], between: Any, block: int) -> OpenPoints:
+    def outsiders(self, mine: OpenBlock, boxes: list[OpenBoxes], between: Any, block: int) -> OpenPoints:
         """Return those of them that may be ends of edges to other components in other chunks."""
         return block_trees.outsiders_of(mine, block, boxes, between, self.plan.period, self.plan.alpha)
 
