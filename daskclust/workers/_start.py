@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib.util
 import logging
 import math
@@ -20,6 +19,7 @@ from distributed import Client, Worker, WorkerPlugin
 
 from daskclust.core.data.checks import check_whole
 from daskclust.core.device.arrays import cupy_module
+from daskclust.core.device.freed_memory import keep_freed
 from daskclust.machine import check_gpu, gpus, missing_for_cuda, no_gpu
 from daskclust.workers._compile import CompileKernels, checked_systems, compile_on, hear_compiling
 from daskclust.workers._connect import connect
@@ -43,11 +43,10 @@ _DEFAULTS = {
 # Nobody sees the profile of workers without a dashboard; it and looks at the event loop every 20 ms took half of the
 # CPU time of that loop.
 _UNSEEN = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "500ms"}
-# Workers with more memory keep some that is freed for the next task: parameters of glibc, see mallopt(3). With what
-# Dask asks for, page faults of fresh memory were a fifth of the CPU time of friends-of-friends.
+# Workers with more memory keep some that is freed for the next task. With what Dask asks for, page faults of fresh
+# memory were a fifth of the CPU time of friends-of-friends.
 _ROOMY, _DASK_TRIMS = 2 << 30, "65536"
-_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
-_KEPT, _LARGE = 256 << 20, 32 << 20  # bytes that stay, and of an array that goes back at once
+_KEPT = 256 << 20  # bytes
 
 
 def start(
@@ -161,14 +160,10 @@ class KeepMemory(WorkerPlugin):
 
     def setup(self, worker: Worker) -> None:
         """Tell glibc, if there is one."""
-        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
         limit = worker.memory_manager.memory_limit or math.inf  # type: ignore[no-untyped-call,unused-ignore]
         is_asked = os.environ.get("MALLOC_TRIM_THRESHOLD_", "") == _DASK_TRIMS  # by a nanny, so it is a process
-        if mallopt is not None and is_asked and limit >= _ROOMY:
-            mallopt(_TRIM_THRESHOLD, _KEPT)
-            mallopt(_MMAP_THRESHOLD, _LARGE)
-            if worker.state.nthreads == 1:
-                mallopt(_ARENA_MAX, 1)
+        if is_asked and limit >= _ROOMY:
+            keep_freed(_KEPT, one_arena=worker.state.nthreads == 1)
 
 
 class Silent(WorkerPlugin):

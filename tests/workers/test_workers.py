@@ -17,6 +17,7 @@ from distributed import Client, LocalCluster
 from distributed.system import MEMORY_LIMIT
 
 from daskclust import EventBuilder, machine, workers
+from daskclust.core.device import freed_memory
 from daskclust.core.device.machine_code import compiling
 from daskclust.datasets import timepix
 from daskclust.io import read_hits, write_hits
@@ -68,7 +69,7 @@ def test_a_worker_that_died_may_be_slow_to_start_again():
 def test_workers_with_much_memory_keep_some_that_is_freed(monkeypatch, limit, trims, keeps):
     asked = []
     library = types.SimpleNamespace(mallopt=lambda *given: asked.append(given))
-    monkeypatch.setattr(_start.ctypes, "CDLL", lambda name: library)
+    monkeypatch.setattr(freed_memory.ctypes, "CDLL", lambda name: library)
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", trims)
     worker = types.SimpleNamespace(
         memory_manager=types.SimpleNamespace(memory_limit=limit), state=types.SimpleNamespace(nthreads=1)
