@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.device.arrays import HOST, on_device_of, to_host
+from daskclust.core.device.arrays import HOST, on_device_of
 from daskclust.core.merge.own_ids import OwnIds
 from daskclust.hdbscan.far_neighbours import IdPoints, gaps2, joined, search
 from daskclust.hdbscan.kernels.first_edges import Edges, mark_near, write_edge
 from daskclust.hdbscan.kernels.kruskal import find_homes, mark_forest
-from daskclust.hdbscan.spanning_tree import SpanningTree, spanning_tree
+from daskclust.hdbscan.spanning_tree import spanning_tree
 
 Periods = tuple[float, ...]
 Ends = NDArray[np.int32]  # (m, 2) numbers of what edges join
@@ -116,7 +116,7 @@ def tree_of(X: Any, points: IdPoints, own: Any, out: Any, limit: float, periods:
     Edges of a squared weight below `limit` are of one block alone.
     """
     core = on_device_of(X, points.core)
-    tree = SpanningTree(*map(to_host, spanning_tree(X, 1, periods, alpha, core=core)))
+    tree = spanning_tree(X, 1, periods, alpha, core=core).on_host()
     edges, mine = edges_of(points, tree.edges, tree.weight, periods), points.at(own)
     way = ways_of(points, np.zeros(len(own)), alpha)
     way[own] = ways_of(mine, out, alpha)
@@ -172,22 +172,22 @@ class Forest(NamedTuple):
     between: NDArray[np.float64]  # squared weight of the heaviest edge on the way between each two large components
 
 
-def meeting_of(frontiers: list[SentEdges], periods: Periods, alpha: float) -> Meeting:
+def meeting_of(sent: list[SentEdges], periods: Periods, alpha: float) -> Meeting:
     """Return what is asked of all blocks."""
-    edges, _ = whole_tree_of(joined([each.some for each in frontiers]), periods, alpha)
-    every = together([edges, *(each.edges for each in frontiers)])
+    edges, _ = whole_tree_of(joined([each.some for each in sent]), periods, alpha)
+    every = together([edges, *(each.edges for each in sent)])
     return Meeting(np.unique(np.concatenate([every.low, every.high])), edges)
 
 
-def named(frontier: SentEdges, parts: OwnParts, meeting: Meeting) -> Named:
+def named(sent: SentEdges, parts: OwnParts, meeting: Meeting) -> Named:
     """Return what a block adds to the forest."""
     ids = parts.ids.on(HOST)
     row = np.searchsorted(ids, meeting.ids)
     is_own = np.append(ids, -1)[row] == meeting.ids
     places = np.flatnonzero(is_own)
-    edges = together([frontier.edges, at(meeting.edges, is_own[np.searchsorted(meeting.ids, meeting.edges.low)])])
+    edges = together([sent.edges, at(meeting.edges, is_own[np.searchsorted(meeting.ids, meeting.edges.low)])])
     ends = np.searchsorted(meeting.ids, np.column_stack([edges.low, edges.high]))
-    return Named(edges, ends, places, parts.part[row[places]], frontier.size, frontier.way)
+    return Named(edges, ends, places, parts.part[row[places]], sent.size, sent.way)
 
 
 def forest_of(found: list[Named]) -> Forest:

@@ -45,7 +45,7 @@ class CondensedTree(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """Merges of a linkage in the order in which one walks down from the last one, into the larger part first.
+    """Merges of a linkage in preorder: as one walks down from the last one, into the larger part first.
 
     That is found once. A part of m points has m - 1 merges there that follow each other, so those that are too small
     for a cluster are passed over.

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from daskclust.core.data.checks import check_distance, check_positive, check_whole
 from daskclust.core.data.lazy import along_points, whole
 from daskclust.core.data.nested import nest
-from daskclust.core.device.arrays import is_dask, on_device_of, to_host
+from daskclust.core.device.arrays import is_dask, on_device_of
 from daskclust.core.hierarchy.cuts import label_kept
 from daskclust.core.merge.labels import NOISE, without_small
 from daskclust.core.space.partition import Partition
@@ -182,7 +182,7 @@ class HDBSCAN(Estimator):
             raise ValueError(f"alpha must be from {1 / _MOST_ALPHA:g} to {_MOST_ALPHA:g}, got {self.alpha!r}")
         points, self._tree = read_forest(self, X, event, samples, alpha, partition)
         if isinstance(self._tree, SpanningTree):
-            self._tree = SpanningTree(*map(to_host, self._tree))
+            self._tree = self._tree.on_host()
         self._like, self._nesting, self._samples = points.X, points.nesting, samples
         if isinstance(self._tree, LazyTree):
             self.single_linkage_tree_ = lazy_linkage(self._tree)

@@ -62,7 +62,7 @@ def event_trees(X: Any, event: Any, min_samples: int, period: tuple[float, ...],
             )
             periods, limit = (*(period or (0.0,) * X.shape[1]), 0.0), most
         tree = spanning_tree(device.from_host(points), 1 if few else min_samples, periods, alpha, most=limit)
-        tree = SpanningTree(*map(to_host, tree))
+        tree = tree.on_host()
         edges.append(rows[tree.edges])
         weights.append(np.full(len(tree.weight), np.inf) if few else tree.weight)
         core[rows] = np.inf if few else tree.core

@@ -192,9 +192,9 @@ class TreeSteps:
         out = far_neighbours.out_of(points.at(own), chunk, self.reach)
         return block_trees.tree_of(X, points, own, out, self._limit, self.plan.period, self.plan.alpha)
 
-    def meeting(self, frontiers: list[SentEdges], *_turn: Any) -> Meeting:
+    def meeting(self, sent: list[SentEdges], *_turn: Any) -> Meeting:
         """Return what all chunks are asked for the forest."""
-        return block_trees.meeting_of(frontiers, self.plan.period, self.plan.alpha)
+        return block_trees.meeting_of(sent, self.plan.period, self.plan.alpha)
 
     def forest(self, found: list[Named], *_turn: Any) -> Forest:
         """Return the forest of the edges of all chunks."""

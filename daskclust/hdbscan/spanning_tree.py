@@ -45,6 +45,10 @@ class SpanningTree(NamedTuple):
     core: NDArray[np.float64]
     """(n,) squared core distances; 0 for ``min_samples=1``."""
 
+    def on_host(self) -> SpanningTree:
+        """Return the tree as NumPy arrays."""
+        return SpanningTree(*map(to_host, self))
+
 
 def spanning_tree(
     X: Any,

@@ -62,7 +62,7 @@ def test_points_stay_on_the_device(cupy, name, monkeypatch):
     assert type(found) is cupy.ndarray
     np.testing.assert_array_equal(found.get(), wanted)
     assert wanted.max() > 1
-    # merges of HCA, trees of HDBSCAN* on dask, and the pages' examples are on the host
+    # merges of HCA, what is between blocks of HDBSCAN*, and the pages' examples are on the host
     if system.name in set(SYSTEMS) - {"hca", "hdbscan"} and run.parameters.get("variant", "local") == "local":
         points = [each for each in carried if each != 64 * 27]  # the table of which cells are within reach
         assert max(points) < 0.6 * times * system.size / 3, sorted(points)

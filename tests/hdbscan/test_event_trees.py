@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskclust import HDBSCAN
-from daskclust.hdbscan import event_trees as rooms
+from daskclust.hdbscan import event_trees as module
 from daskclust.hdbscan.event_trees import event_trees, joined, lazy_event_trees
 from daskclust.hdbscan.spanning_tree import spanning_tree
 
@@ -43,12 +43,12 @@ def test_trees_of_events(data, case) -> None:
     n = len(case.X)
     event = np.array(data.draw(st.lists(st.integers(-3, 8), min_size=n, max_size=n)))
     how, wanted = (case.min_samples, case.period, case.alpha), one_by_one(case, event)
-    alone = rooms._ALONE
+    alone = module._ALONE
     try:
-        rooms._ALONE = data.draw(st.sampled_from([1, 9, alone]))
+        module._ALONE = data.draw(st.sampled_from([1, 9, alone]))
         assert_same(joined(event_trees(case.X, event, *how)), wanted)
     finally:
-        rooms._ALONE = alone
+        module._ALONE = alone
     rows = data.draw(row_chunks(n))
     X, column = (da.from_array(each, chunks=(rows, *each.shape[1:])) for each in (case.X, event))
     lazy = lazy_event_trees(X, column, case.min_samples, case.period or (0.0,) * X.shape[1], case.alpha, "auto")

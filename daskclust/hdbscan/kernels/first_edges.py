@@ -145,7 +145,7 @@ def find_first(group, begins, x, core, ids, tree, alpha2, edges):
 def mark_near(box, begins, x, bound, way, its, others, between, period, alpha2, is_near):
     """Mark points of a box that are within the bound of another one, of a larger component, or both of small ones.
 
-    `its` and `others` are `Boxes`, `bound` and `way` those of each point.
+    `its` and `others` are `OpenBoxes`, `bound` and `way` those of each point.
     """
     large = len(between)
     for k in range(len(others.way)):
