@@ -23,9 +23,9 @@ from daskclust.clue.plan import CluePlan
 from daskclust.core.device.arrays import CUDA, device_of
 from daskclust.core.space.grid import MAX_AXES, PAD, WIDER, Cells, Grid, make_grid
 
-_FREE = 1 << 16  # cells of the table, in addition to eight for each point
+_FREE = 1 << 22  # cells of the table, in addition to eight for each point: few points in a whole detector
 MOST = ((1 << 31) - _FREE - 1) // 8  # points: numbers of cells stay within 32 bits
-_THREADS = 1 << 17  # that look at the coordinates
+_THREADS = 1 << 15  # that look at the coordinates
 _HOPS = 1024  # links of a chain that a thread follows; chains are that much shorter after each round
 
 

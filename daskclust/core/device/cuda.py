@@ -41,7 +41,7 @@ def team_barrier(blocks, arrived):
             fence()
             before = np.uint32(cuda.atomic.add(arrived, 0, 1))
             wanted = before - before % np.uint32(blocks) + np.uint32(blocks)
-            while np.uint32(cuda.atomic.add(arrived, 0, 0)) < wanted:
+            while np.uint32(atomic_load(arrived, 0)) < wanted:
                 pass
             fence()
         cuda.syncthreads()

@@ -37,10 +37,11 @@ class Hits(NamedTuple):
 @body
 def bit_of(hits, i, j):
     """Return the bit that stands for hit j's pixel beside hit i's, 0 where it does not touch."""
-    dx, dy = np.int64(hits.x[j]) - np.int64(hits.x[i]), np.int64(hits.y[j]) - np.int64(hits.y[i])
-    if dx < -1 or dx > 1 or dy < -1 or dy > 1 or (len(hits.chip) and hits.chip[i] != hits.chip[j]):
+    column = np.uint64(np.int64(hits.x[j]) - np.int64(hits.x[i]) + 1)  # below 3 where pixels touch
+    row = np.uint64(np.int64(hits.y[j]) - np.int64(hits.y[i]) + 1)
+    if column > 2 or row > 2 or (len(hits.chip) and hits.chip[i] != hits.chip[j]):
         return 0
-    return 1 << ((dy + 1) * 4 + dx + 1)
+    return 1 << np.int64(row * np.uint64(4) + column)
 
 
 # ------------------------------------------------------------------------------------------------ a table of all pixels

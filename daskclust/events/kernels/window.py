@@ -18,6 +18,7 @@ DESCENTS, BAD, FAR, COUNT = range(4)  # in `facts`: hits before the one before, 
 STRIP = 128  # hits of a thread where clusters are numbered
 THREADS = 512  # of the block that adds up the strips
 NOISE = -1
+NO_HITS = (np.int32(-1),) * 9  # of a pixel and those that touch it
 
 
 @kernel
@@ -53,18 +54,25 @@ def is_far(value):
 def join_window(i, hits, dt_max, touching, parent, facts):
     """Join hit i with the last hit of each touching pixel that is at most dt_max before it, local rule.
 
-    Time and memory are those of the hits within dt_max, which neighbouring threads share.
+    Time and memory are those of the hits within dt_max, which neighbouring threads share. These look back together, and
+    then join together: while one of a warp joins, the others wait.
     """
     check_hit(i, hits, facts)
-    toa, after, wanted = hits.toa[i], hits.toa[i], touching
-    j = i - 1
-    while wanted != 0 and j >= 0 and hits.toa[j] <= after and toa - hits.toa[j] <= dt_max:
-        bit = bit_of(hits, i, j)
-        if wanted & bit:  # an earlier hit of a pixel that was met is joined with that one already
-            wanted &= ~bit
+    toa, after, wanted, found = hits.toa[i], hits.toa[i], touching, NO_HITS
+    j = np.int32(i) - np.int32(1)
+    while wanted != 0 and j >= 0:
+        before = hits.toa[j]
+        if not (before <= after and toa - before <= dt_max):
+            break
+        bit = bit_of(hits, i, j) & wanted
+        if bit != 0:  # an earlier hit of a pixel that was met is joined with that one already
+            wanted ^= bit
+            found = (j,) + found[:-1]  # noqa: RUF005 (numba-cuda reads no star)
+        after = before
+        j -= np.int32(1)
+    for j in found:
+        if j >= 0:
             unite(parent, i, j)
-        after = hits.toa[j]
-        j -= 1
 
 
 @kernel

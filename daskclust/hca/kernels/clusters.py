@@ -53,15 +53,18 @@ def first_alive(clusters, ident):
 def length(shapes, row, points, point, centers, slot, d):
     """Length of the step from a centre to a point, as the shape in `row` measures it; -1: Euclidean."""
     total = 0.0
+    if row < 0:  # a loop without branches: a GPU reads ahead
+        for i in range(d):
+            step = points[point, np.uint64(i)] - centers[slot, np.uint64(i)]
+            total += times(step, step)
+        return square_root(total)
     k = np.uint64(0)
     for i in range(d):
-        part = points[point, np.uint64(i)] - centers[slot, np.uint64(i)]
-        if row >= 0:
-            part = 0.0
-            for j in range(i + 1):
-                step = points[point, np.uint64(j)] - centers[slot, np.uint64(j)]
-                part += times(shapes.whiten[np.uint64(row), k], step)
-                k += np.uint64(1)
+        part = 0.0
+        for j in range(i + 1):
+            step = points[point, np.uint64(j)] - centers[slot, np.uint64(j)]
+            part += times(shapes.whiten[np.uint64(row), k], step)
+            k += np.uint64(1)
         total += times(part, part)
     return square_root(total)
 

@@ -89,13 +89,16 @@ def least_of_block(offer, thread, threads, offers):
     """Return the least of the offers of a block's threads."""
     put_offer(offers, thread, threads, offer)
     block_barrier()
-    step = threads >> 1
-    while step > 0:
+    step = threads
+    while step > 1:  # four become one: half as many barriers as with two
+        width, step = step, (step + 3) >> 2
         if thread < step:
-            other = get_offer(offers, thread + step, threads)
-            put_offer(offers, thread, threads, lesser(get_offer(offers, thread, threads), other))
+            other = thread + step
+            while other < width:
+                offer = lesser(offer, get_offer(offers, other, threads))
+                other += step
+            put_offer(offers, thread, threads, offer)
         block_barrier()
-        step >>= 1
     offer = get_offer(offers, 0, threads)
     block_barrier()  # before the next offers are written
     return offer

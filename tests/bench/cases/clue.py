@@ -12,7 +12,7 @@ _LAYERS = 100
 _STEPS = {
     "build grid": (),
     "density": ("density",),
-    "nearest higher": ("nearest_higher",),
+    "nearest higher": ("nearest_higher", "find_higher"),  # on CUDA it says what a point is, too
     "seeds, outliers": ("classify",),
     "clusters": ("put_back", "find_root", "_running_sum", "end_of_chain"),
 }
