@@ -187,7 +187,7 @@ PEERS = {
     ],
     "emst": [_TREE],
     "hdbscan": [
-        _TREE._replace(name="quitefastmst, tree alone", ours=_lengths),
+        _TREE._replace(ours=_lengths),
         Peer("fast_hdbscan", "fast_hdbscan", "fast_hdbscan", 2 * 10**5, _fast_hdbscan, _same_clusters),
         Peer("hdbscan", "hdbscan", "hdbscan", 2 * 10**5, _hdbscan, _same_clusters),
         Peer(
