@@ -1,6 +1,7 @@
 """Other programs that answer the same questions, timed on the same points, in turn with this one.
 
-They are looked for, not required. hdbscan asks another question, and ArborX has no Python interface.
+They are looked for, not required. ArborX has no Python interface. Where edges are equally long, programs for HDBSCAN*
+differ in the clusters that they make of their hierarchies: so those of this one are made of each, and compared.
 """
 
 import importlib.metadata
@@ -20,9 +21,12 @@ from scipy.spatial import cKDTree
 from bench.cases import Case
 from bench.cases.clue import DC, DELTA, RHOC
 from bench.cases.events import DT_MAX
+from bench.cases.hdbscan import MIN_CLUSTER_SIZE
 from bench.timing import kernel_threads, seconds_of
 from daskclust import MahalanobisHCA
 from daskclust.core.merge.labels import same_partition
+from daskclust.hdbscan.condensed import Selection, condensed_tree, labels_of, walk_down
+from daskclust.hdbscan.spanning_tree import spanning_tree
 
 TICK = 1.5625  # ns
 
@@ -116,10 +120,60 @@ def _same_heights(ours, theirs):
     return np.allclose(ours[:, 2], theirs[:, 2], rtol=1e-9)
 
 
+def _quitefastmst(module, case, threads):
+    """Its M does not count the point itself; with 0 it does not return core distances."""
+    module.omp_set_num_threads(threads)
+    return lambda: module.mst_euclid(*case.arrays, M=case.facts.get("min_samples", 1) - 1)[0]
+
+
+def _lengths(case):
+    return np.sqrt(spanning_tree(*case.arrays, case.facts["min_samples"]).weight)
+
+
+def _same_lengths(ours, theirs):
+    return np.allclose(ours, theirs, rtol=1e-12, atol=0)
+
+
+def _scikit_learn_hdbscan(module, case, threads):
+    other = module.HDBSCAN(MIN_CLUSTER_SIZE, min_samples=case.facts["min_samples"], n_jobs=threads, copy=True)
+    columns = ("left_node", "right_node", "value", "cluster_size")
+
+    def theirs():
+        tree = other.fit(*case.arrays)._single_linkage_tree_
+        return np.stack([tree[name].astype(np.float64) for name in columns], axis=1)
+
+    return theirs
+
+
+def _hdbscan(module, case, threads):
+    """Its `min_samples` does not count the point itself, nor does that of fast_hdbscan; its tree is to be exact."""
+    samples = max(case.facts["min_samples"] - 1, 1)
+    how = {"min_samples": samples, "core_dist_n_jobs": threads, "approx_min_span_tree": False}
+    other = module.HDBSCAN(MIN_CLUSTER_SIZE, **how)
+
+    def theirs():
+        return other.fit(*case.arrays).single_linkage_tree_.to_numpy()
+
+    return theirs
+
+
+def _fast_hdbscan(module, case, _threads):
+    samples = max(case.facts["min_samples"] - 1, 1)
+    other = module.HDBSCAN(min_cluster_size=MIN_CLUSTER_SIZE, min_samples=samples)
+    return lambda: np.asarray(other.fit(*case.arrays)._single_linkage_tree, np.float64)
+
+
+def _same_clusters(ours, theirs):
+    """Compare with the labels that this program makes of their hierarchy."""
+    tree = condensed_tree(walk_down(theirs), MIN_CLUSTER_SIZE)
+    return np.array_equal(ours, labels_of(tree, Selection())["labels"])
+
+
 _SCIKIT_LEARN = ("scikit-learn DBSCAN", "scikit-learn", "sklearn.cluster")
 _RUSTPIX = (_rustpix, operator.eq, lambda case: len(case.calls["total"]()["size"]))
 _HIERARCHY = (_linkage, _same_heights, _euclidean)
 _COMPONENTS = (_pairs_and_components, _same_groups)
+_TREE = Peer("quitefastmst", "quitefastmst", "quitefastmst", 10**7, _quitefastmst, _same_lengths)
 PEERS = {
     "clue": [Peer("CLUEstering, serial", "CLUEstering", "CLUEstering", 10**6, _cluestering, same_partition)],
     "events": [
@@ -130,6 +184,15 @@ PEERS = {
     "fof": [
         Peer("hfof", "hfof", "hfof", 10**7, _hfof, _same_groups),
         Peer("SciPy cKDTree pairs, connected components", "scipy", "scipy.spatial", 2 * 10**5, *_COMPONENTS),
+    ],
+    "emst": [_TREE],
+    "hdbscan": [
+        _TREE._replace(ours=_lengths),
+        Peer("fast_hdbscan", "fast_hdbscan", "fast_hdbscan", 2 * 10**5, _fast_hdbscan, _same_clusters),
+        Peer("hdbscan", "hdbscan", "hdbscan", 2 * 10**5, _hdbscan, _same_clusters),
+        Peer(
+            "scikit-learn HDBSCAN", "scikit-learn", "sklearn.cluster", 5 * 10**4, _scikit_learn_hdbscan, _same_clusters
+        ),
     ],
     "hca": [
         Peer("fastcluster linkage_vector", "fastcluster", "fastcluster", 44_000, *_HIERARCHY),

@@ -4,7 +4,7 @@ A *ceiling* is how many bytes a second the memory copies, and how many operation
 system on given points is a number of bytes (of the input, read once, and of the results, written once) and one of
 operations: additions, products and comparisons of numbers. The *floor* is the time that they take at the ceilings, the
 longer of the two. The formulas for n points in d dimensions are in docs/benchmarks.md. What they leave out: looking for
-the nearest higher of CLUE beyond dc, and which clusters are nearest in hierarchical clustering.
+the nearest higher of CLUE beyond dc, for the nearest clusters of a hierarchy, and for the edges of a spanning tree.
 """
 
 import functools
@@ -107,6 +107,17 @@ def events_work(n):
 def dbscan_work(n, d, needed):
     """Return the work of DBSCAN: `needed` neighbours must be seen, over all points, each from both of its ends."""
     return Work(n * (4 * d + 9), 3 * d * needed / 2)
+
+
+def tree_work(n, d):
+    """Return the work of a minimum spanning tree: the length of each of its edges."""
+    return Work(8 * n * d + 24 * (n - 1), 3 * d * (n - 1))
+
+
+def hdbscan_work(n, d, min_samples):
+    """Return the work of HDBSCAN*: each edge, or each point's neighbours up to its core distance if those are more."""
+    pairs = max(n - 1, n * (min_samples - 1) / 2)  # neighbours are seen from both ends
+    return Work(n * (8 * d + 32) + 56 * (n - 1), 3 * d * pairs)
 
 
 def hca_work(n, d):

@@ -12,12 +12,13 @@ from bench.cases.clue import CLUE
 from bench.cases.dbscan import DBSCAN, FOF
 from bench.cases.events import EVENTS
 from bench.cases.hca import HCA
+from bench.cases.hdbscan import EMST, HDBSCAN
 from bench.peers import bench_peers
 from bench.roofline import beside_floor, ceilings_of
 from bench.timing import device_of, kernel_threads, kernels_ms, median_ms
 from daskclust.machine import describe
 
-SYSTEMS = {"clue": CLUE, "events": EVENTS, "fof": FOF, "dbscan": DBSCAN, "hca": HCA}
+SYSTEMS = {"clue": CLUE, "events": EVENTS, "fof": FOF, "dbscan": DBSCAN, "emst": EMST, "hdbscan": HDBSCAN, "hca": HCA}
 """By name, in the order of ``all``."""
 
 

@@ -16,6 +16,8 @@ SMALL = {
     "events": {"sizes": (3000,), "kinds": ("gamma", "lead")},
     "fof": {"sizes": (1000,)},
     "dbscan": {"sizes": (1000, 2000), "min_samples": (2, 5)},
+    "emst": {"sizes": (1000, 2000)},
+    "hdbscan": {"sizes": (1000,), "min_samples": (1, 5)},
     "hca": {"sizes": (200, 400), "groups": ((3, 100), (2, 50))},
 }
 
@@ -37,10 +39,10 @@ def test_every_run_has_figures_a_floor_and_a_line(name):
     for run, first in zip(report["runs"], np.repeat(report["runs"][:: len(numbers)], len(numbers)), strict=True):
         assert sum(run["kernels_ms"].values()) > 0
         assert sum(run.get("steps_ms", run["kernels_ms"]).values()) == pytest.approx(sum(run["kernels_ms"].values()))
-        results = {"clue": 25, "hca": 31}.get(name, 8)
+        results = {"clue": 25, "emst": 24, "hdbscan": 87, "hca": 31}.get(name, 8)
         assert run["peak_bytes_per_hit" if name == "events" else "peak_bytes_per_point"] > results
         assert 0 < run["of_roofline"] < 1
-        found = "last_height" if name == "hca" else "clusters"
+        found = {"emst": "length", "hca": "last_height"}.get(name, "clusters")
         assert run[found] == first[found] > 0
     json.dumps(report)
     of_runs, *_, ceilings = markdown(report).split("\n\n")

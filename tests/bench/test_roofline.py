@@ -8,7 +8,7 @@ import pytest
 from bench import roofline, timing
 from bench.cases import Options
 from bench.runner import SYSTEMS
-from daskclust import CLUE, DBSCAN
+from daskclust import CLUE, DBSCAN, HDBSCAN
 from daskclust.core.device.arrays import HOST
 
 
@@ -58,6 +58,13 @@ def test_bytes_are_those_of_input_and_results():
     found = DBSCAN(0.1).fit(points)
     arrays = (points, found.labels_, found.is_core_)
     assert roofline.dbscan_work(300, 3, 0).bytes == sum(array.nbytes for array in arrays)
+    points = points.astype(np.float64)
+    found = HDBSCAN(min_samples=4).fit(points)
+    tree = (found.minimum_spanning_tree_[:, 2], found.minimum_spanning_tree_[:, :2].astype(np.int64))
+    assert roofline.tree_work(300, 3).bytes == sum(array.nbytes for array in (points, *tree))
+    results = ("labels_", "probabilities_", "outlier_scores_", "core_distances_", "single_linkage_tree_")
+    arrays = (points, *tree, *(getattr(found, name) for name in results))
+    assert roofline.hdbscan_work(300, 3, 4).bytes == sum(array.nbytes for array in arrays)
 
 
 def test_clue_counts_the_pairs_of_each_layer():
@@ -74,3 +81,8 @@ def test_dbscan_counts_the_neighbours_that_must_be_seen(name, needed):
     seen = np.minimum(brute_force(*case.arrays, case.facts["eps"]), needed).sum()
     assert seen > 100
     assert case.work().operations == pytest.approx(9 * seen / 2, rel=1e-9)
+
+
+def test_hdbscan_counts_the_edges_or_the_neighbours_up_to_core_distances():
+    assert roofline.hdbscan_work(10, 3, 1).operations == roofline.tree_work(10, 3).operations == 9 * 9
+    assert roofline.hdbscan_work(10, 3, 5).operations == 9 * 10 * 4 / 2
