@@ -4,8 +4,8 @@ All that the host would have to know on the way stays on the device: the grid, w
 whether the points are of the usual kind. Where they are not (a coordinate is not finite, cells are too many or hold
 too many points), the kernels that follow have nothing to do, and the fit begins anew, step by step.
 
-A fit of 2000 points takes 12 launches and one wait so, and 24 and 8 step by step (`tests/host_cuda/test_counts.py`);
-on the stand-in driver, whose waits cost nothing, 2.3 ms of a processor instead of 2.7; 9.4 instead of 12.1 for 20 000.
+A fit of 2000 points takes 12 launches and one wait so, and 24 and 8 step by step (`tests/host_cuda/test_counts.py`).
+On an H200, 100 000 points in 100 layers take 0.8 ms so, and 2.2 ms where this is tried first and in vain.
 """
 
 from __future__ import annotations
