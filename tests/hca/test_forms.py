@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from oracles.hca_brute import RULES
 
 from daskclust import MahalanobisHCA
+from daskclust.core.device.kernels import kernel
+from daskclust.hca.kernels.shapes import ALL, mean_pivot
 
 COMBINATIONS = list(product(RULES, DISTANCES))
 
@@ -88,6 +90,21 @@ def test_a_constant_channel_far_from_zero_is_no_variance():
         flat = Case(X[:n] * [1, 0, 1], 0.01, None, {"distance": distance}).fit().linkage_
         np.testing.assert_array_equal(got[:, [0, 1, 3]], flat[:, [0, 1, 3]])
         np.testing.assert_allclose(got[:, 2], flat[:, 2], rtol=1e-12)
+
+
+@pytest.mark.parametrize("d", [1, 2, 14, 40])
+@pytest.mark.parametrize("powers_of_ten", [0.1, 2, 7])
+def test_root_of_the_determinant(d, powers_of_ten):
+    """Channels may be in units as different as they like."""
+    pivots = 10.0 ** np.random.default_rng(d).uniform(-powers_of_ten, powers_of_ten, d)
+    found = np.empty(1)
+    write_mean_pivot.run(1, np.diag(pivots).ravel(), np.empty(2 * d), d, found)
+    assert found[0] == pytest.approx(np.exp(np.log(pivots).mean()), rel=1e-13)
+
+
+@kernel
+def write_mean_pivot(i, factor, numbers, d, found):
+    found[i] = mean_pivot(factor, numbers, ALL, d)
 
 
 @pytest.mark.parametrize("rule", ["thesis", "euclid"])

@@ -17,7 +17,7 @@ from daskclust.core.device.operations import block_barrier, square_root, times
 
 PIVOT = 1e-13  # part of a channel's variance that must be its own, or the covariance counts as singular
 RESOLUTION = 2.0**-48  # of coordinates: a spread below this part of the mean is rounding
-TERMS = 400  # most steps of the iteration for the determinant's root; about 40 are usual
+TERMS = 1 << 20  # most steps of the iteration for the determinant's root: 40 are usual, 1000 where units differ much
 
 
 class Rule(NamedTuple):
