@@ -7,7 +7,9 @@ differ in the clusters that they make of their hierarchies: so those of this one
 import importlib.metadata
 import importlib.util
 import operator
+import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -221,7 +223,8 @@ def bench_peers(name, system, options):
 
 def _timed(peer, system, kind, threads, options):
     """Yield, for each number of points, ``asked``, the points that the program should have had, and times of both."""
-    module = importlib.import_module(peer.module)
+    with redirect_stdout(sys.stderr):  # some say that they are loaded, and the report is on standard output
+        module = importlib.import_module(peer.module)
     version = importlib.metadata.version(peer.package)
     for points, asked in {min(size, peer.most): size for size in sorted(options.sizes)}.items():
         for case in system.cases(kind, points, options):
