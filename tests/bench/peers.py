@@ -223,14 +223,15 @@ def bench_peers(name, system, options):
 
 def _timed(peer, system, kind, threads, options):
     """Yield, for each number of points, ``asked``, the points that the program should have had, and times of both."""
-    with redirect_stdout(sys.stderr):  # some say that they are loaded, and the report is on standard output
-        module = importlib.import_module(peer.module)
+    module = importlib.import_module(peer.module)
     version = importlib.metadata.version(peer.package)
     for points, asked in {min(size, peer.most): size for size in sorted(options.sizes)}.items():
         for case in system.cases(kind, points, options):
             ours, theirs = partial(peer.ours, case), peer.theirs(module, case, threads)
             what = {"name": peer.name, "version": version, "threads": threads, "kind": kind, "points": points}
-            yield what | {"asked": asked, **in_turn(ours, theirs, peer.agree, min(options.repeats, 3))}
+            with redirect_stdout(sys.stderr):  # some say that they are there, and the report is on standard output
+                found = in_turn(ours, theirs, peer.agree, min(options.repeats, 3))
+            yield what | {"asked": asked, **found}
 
 
 def in_turn(ours, theirs, agree, repeats):
