@@ -148,7 +148,7 @@ def test_points_of_pixels_are_those_of_numpy() -> None:
     inside = (x >= -1) & (x <= 2) & (y >= -0.5) & (y <= 1)
     cells = raster.RasterCells.of((x[inside], y[inside]), ranges, size)
     counts = np.zeros(expected.size)
-    counts[cells.there] = cells.of_kinds(raster.kinds(np.arange(inside.sum()) % 12 - 1)).sum(axis=1)
+    counts[cells.there] = cells.of_kinds(raster.kinds(np.arange(inside.sum()) % 12 - 1)).sum(axis=0)
     np.testing.assert_array_equal(counts, expected.ravel())
 
 
