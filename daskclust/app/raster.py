@@ -25,7 +25,8 @@ _FEW = 0.02  # share of pixels with points, below which all of them grow
 
 def kinds(label: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
     """Return the number of each point's colour, that of noise after those of clusters."""
-    return np.where(label < 0, _NOISE, label % _NOISE).astype(np.int8)
+    of_label = np.append(np.arange(label.max(initial=-1) + 1) % _NOISE, _NOISE).astype(np.int8)
+    return of_label[label]  # the last is that of -1
 
 
 class RasterCells(NamedTuple):
@@ -46,10 +47,10 @@ class RasterCells(NamedTuple):
         return cls((np.cumsum(is_there) - 1)[place], np.flatnonzero(is_there), pixels)
 
     def of_kinds(self, kind: Array, chosen: Any = ...) -> Array:
-        """Return how many chosen points of each kind there are in each pixel with points (pixels, 10)."""
-        n_kinds = _NOISE + 1
-        keys = (self.number * n_kinds + kind)[chosen]
-        return np.bincount(keys, minlength=n_kinds * len(self.there)).reshape(-1, n_kinds)
+        """Return how many chosen points of each kind there are in each pixel with points (10, pixels)."""
+        n_kinds, n = _NOISE + 1, len(self.there)
+        keys = (kind.astype(np.int64) * n + self.number)[chosen]
+        return np.bincount(keys, minlength=n_kinds * n).reshape(n_kinds, n)
 
 
 def paint(
@@ -63,10 +64,10 @@ def paint(
     """Return points as a picture in the colours of their kinds, noise below; those that are not chosen are pale."""
     picture = np.zeros((cells.pixels[1], cells.pixels[0], 4), np.uint8)
     if chosen is not None:
-        cover(picture, cells.of_kinds(kind).sum(1, keepdims=True), (look.pale,), look, cells.there)
+        cover(picture, cells.of_kinds(kind).sum(0), (look.pale,), look, cells.there)
     counts = cells.of_kinds(kind, ... if chosen is None else chosen)
-    cover(picture, counts[:, _NOISE:], (look.noise,), look, cells.there)
-    cover(picture, counts[:, :_NOISE], COLORS, look, cells.there)
+    cover(picture, counts[_NOISE], (look.noise,), look, cells.there)
+    cover(picture, counts[:_NOISE], COLORS, look, cells.there)
     return grown(picture) if spread else picture
 
 
@@ -92,17 +93,18 @@ def _steps(values: Array, ends: tuple[float, float], number: int) -> npt.NDArray
 
 
 def cover(picture: Pixels, counts: Array, colors: Sequence[str], look: Look, there: Any = ...) -> None:
-    """Paint the pixels that are there (n, kinds) in the mean colour of their points' kinds, stronger where more are."""
+    """Paint the pixels that are there (kinds, n) in the mean colour of their points' kinds, stronger where more are."""
     of_kind = np.array([[*parts(color), 1] for color in colors], np.float32)
-    sums = counts.reshape(-1, len(colors)).astype(np.float32) @ of_kind  # of red, green, blue, and points
-    painted = np.flatnonzero(sums[:, 3])
-    total, paper = sums[painted, 3:], np.array(parts(look.paper), np.float32)
-    mean = sums[painted, :3] / total - paper
-    mean *= 1.0 - (1.0 - _FAINT) / total
-    mean += paper + np.float32(0.5)
+    numbers = counts.reshape(len(colors), -1).astype(np.float32)
+    *sums, total = np.einsum("kp,kc->cp", numbers, of_kind)  # not by BLAS: its threads would go on waiting for more
+    painted = np.flatnonzero(total)
+    total = total[painted]
+    strength = 1.0 - (1.0 - _FAINT) / total
     flat = picture.reshape(-1, 4)
     where = painted if there is ... else there[painted]
-    flat[where, :3], flat[where, 3] = mean, 255
+    flat[where, 3] = 255
+    for channel, paper in enumerate(parts(look.paper)):
+        flat[where, channel] = (sums[channel][painted] / total - paper) * strength + (paper + 0.5)
 
 
 def grown(picture: Pixels) -> Pixels:

@@ -164,8 +164,8 @@ def shapes(tree: Tree, p: int, *, log: bool = False) -> DrawnTree:
     place[node] = np.arange(len(node))
     parent = np.where(tree.parent[node] < 0, -1, place[tree.parent[node]])
     of = place[tree.cluster]
-    is_drawn = of >= 0
-    of, left = of[is_drawn], tree.left[is_drawn]
+    drawn = np.flatnonzero(of >= 0)
+    of, left = of[drawn], tree.left[drawn]
     known = np.concatenate([tree.left, tree.death])
     known = known[(known > 0) & np.isfinite(known)]
     low, high = (float(known.min()), float(known.max())) if len(known) else (1.0, 1.0)
@@ -196,9 +196,8 @@ def _middles(parent: Ids, sizes: Ids) -> Float:
 
 def nodes_of_labels(tree: Tree, labels: Ids) -> Ids:
     """Return the lowest cluster that has all points of each label, the number of clusters where there are none."""
-    is_in = labels != NOISE
-    label_of = np.full(len(tree.parent), NOISE)
-    label_of[tree.cluster[is_in]] = labels[is_in]
+    label_of, inside = np.full(len(tree.parent), NOISE), np.flatnonzero(labels != NOISE)
+    label_of[tree.cluster[inside]] = labels[inside]
     at = np.flatnonzero(label_of != NOISE)
     own = label_of[at]
     lowest = np.full(int(labels.max(initial=NOISE)) + 1, len(tree.parent))

@@ -148,7 +148,7 @@ def test_points_of_pixels_are_those_of_numpy() -> None:
     inside = (x >= -1) & (x <= 2) & (y >= -0.5) & (y <= 1)
     cells = raster.RasterCells.of((x[inside], y[inside]), ranges, size)
     counts = np.zeros(expected.size)
-    counts[cells.there] = cells.of_kinds(raster.kinds(np.arange(inside.sum()) % 12 - 1)).sum(axis=1)
+    counts[cells.there] = cells.of_kinds(raster.kinds(np.arange(inside.sum()) % 12 - 1)).sum(axis=0)
     np.testing.assert_array_equal(counts, expected.ravel())
 
 
@@ -331,26 +331,33 @@ def test_a_box_and_a_lasso_choose_branches(cells: Explorer) -> None:
 # ------------------------------------------------------------------------------------------------------ condensed trees
 
 
+def shapes_of(explorer: daskclust.app.Explorer) -> list[tuple[np.ndarray, float, float]]:
+    """Return along the points the corners of each shape, its colour and its opacity."""
+    data = glyphs(explorer, CondensedView)[0]
+    found = []
+    for xs, color, alpha in zip(data["xs"], data["color"], data["alpha"], strict=True):
+        corners = int(np.isnan(xs).argmax())
+        found += [(each[:corners], color, alpha) for each in xs.reshape(-1, corners + 1)]
+    return found
+
+
 def test_chosen_clusters_have_their_colours_in_the_condensed_tree() -> None:
     explorer = daskclust.app.explore(DATA["hdbscan"](), "hdbscan", min_cluster_size=12)
     state, shown = explorer.state, view(explorer, CondensedView)
-    data, count = glyphs(explorer, CondensedView)[0], state.present.n_clusters
-    assert 3 < count < len(data["color"])
-    chosen = (data["color"] < len(COLORS)) & (data["alpha"] == 1.0)
-    assert np.count_nonzero(chosen) == count
-    widths = [np.ptp(xs) for xs, is_chosen in zip(data["xs"], chosen, strict=True) if is_chosen]
-    assert min(widths) >= 12
+    shapes, count = shapes_of(explorer), state.present.n_clusters
+    assert 3 < count < len(shapes)
+    chosen = [xs for xs, color, alpha in shapes if color < len(COLORS) and alpha == 1.0]
+    assert len(chosen) == count
+    assert min(np.ptp(xs) for xs in chosen) >= 12
     # a box chooses the clusters below it, and others are pale
-    place = int(np.flatnonzero(chosen)[0])
-    middle = float(np.mean(data["xs"][place]))
+    middle = float(np.mean(chosen[0]))
     shown.choose(ChosenBox(("xs", "ys"), (middle, middle), (0.0, 1.0)))
     assert isinstance(state.chosen.selection, ChosenClusters)
     (label,) = state.chosen.selection.numbers
-    assert label % len(COLORS) == data["color"][place]
     np.testing.assert_array_equal(state.mask, state.present.label == label)
-    alpha = glyphs(explorer, CondensedView)[0]["alpha"]
-    assert alpha[place] == 1.0
-    assert np.count_nonzero(alpha == 1.0) == 1
+    ((xs, color, _),) = (each for each in shapes_of(explorer) if each[2] == 1.0)
+    np.testing.assert_array_equal(xs, chosen[0])
+    assert color == label % len(COLORS)
 
 
 def test_the_cut_of_a_condensed_tree_is_dragged() -> None:

@@ -84,8 +84,8 @@ class CondensedView(View):
         if scene.mask is not None:
             chosen = np.append(outcome.count(scene.mask) > 0, False)  # the last for noise, -1
             alpha[~chosen[label]] = _PALE
-        columns: dict[str, Any] = {"color": np.where(label == NOISE, len(COLORS), label % len(COLORS)), "alpha": alpha}
-        columns |= {"xs": list(x), "ys": list(y)}
+        color = np.where(label == NOISE, len(COLORS), label % len(COLORS))
+        columns = _by_look(x, y, color, alpha)
         total = len(tree.parent)
         title = f"{outcome.n_clusters:,} clusters of {total:,}"
         title += f", the largest {len(label):,} drawn" if len(label) < total else ""
@@ -99,3 +99,12 @@ class CondensedView(View):
         if ranges != self.canvas.whole:
             self.canvas.show(ranges)
         self.canvas.title(title)
+
+
+def _by_look(x: Array, y: Array, color: Array, alpha: Array) -> dict[str, Any]:
+    """Return a patch for each look, with gaps between its shapes: Bokeh sends two messages for each patch and axis."""
+    looks, number = np.unique(np.stack([color, alpha]), axis=1, return_inverse=True)
+    xs, ys = (np.pad(each, ((0, 0), (0, 1)), constant_values=np.nan) for each in (x, y))
+    mine = [number == k for k in range(looks.shape[1])]
+    columns = {name: [each[which].ravel() for which in mine] for name, each in (("xs", xs), ("ys", ys))}
+    return {"color": looks[0], "alpha": looks[1], **columns}

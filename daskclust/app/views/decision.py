@@ -84,10 +84,10 @@ class DecisionPlot(View):
         counts = self._count(decision, None, setting)
         picture = np.zeros((*counts.shape, 4), np.uint8)
         if scene.mask is not None:
-            raster.cover(picture, counts[..., None], (look.pale,), look)
+            raster.cover(picture, counts, (look.pale,), look)
             counts = self._count(decision, scene.mask, setting)
         sides = self._sides(scene.outcome.request.values, setting)
-        by_kind = np.stack([np.where(where, counts, 0) for where in sides.values()], axis=-1)
+        by_kind = np.stack([np.where(where, counts, 0) for where in sides.values()])
         raster.cover(picture, by_kind, [KIND_STYLES[kind][0] for kind in sides], look)
         is_seed = scene.outcome.result["is_seed"].values
         mask = is_seed if scene.mask is None else is_seed & scene.mask
