@@ -15,11 +15,10 @@ from daskclust.core.device.arrays import HOST, to_host
 from daskclust.core.space.extent import extent_of
 from daskclust.core.space.grid import wrap_positions
 from daskclust.core.space.partition import Chunk
-from daskclust.hdbscan.kernels.first_edges import Edges, SearchTree, find_first
-from daskclust.hdbscan.spanning_tree import spanning_tree
+from daskclust.hdbscan.kernels.first_edges import Edges, find_first
+from daskclust.hdbscan.spanning_tree import leaf_tree, spanning_tree
 
 SURELY = 1 - 2.0**-40  # of a length: what is shorter is so however it was rounded
-_LEAF = 16  # points of a leaf, at least
 
 
 class IdPoints(NamedTuple):
@@ -127,13 +126,9 @@ def search(
     """Find the first edges from each group of points, which begin at `begins`, to some points: see `find_first`."""
     if not len(asking.ids) or not len(among.ids):
         return
-    from sklearn.neighbors import KDTree
-
-    _, order, nodes, boxes = KDTree(among.x, leaf_size=_LEAF).get_arrays()
-    among, cycle = among.at(order), np.array(period or (0.0,) * among.x.shape[1])
-    begin, end = nodes["idx_start"].copy(), nodes["idx_end"].copy()
-    tree = SearchTree(among.x, among.core, among.ids, cycle, begin, end, *np.array(boxes))
-    HOST.run(find_first, len(begins) - 1, begins, asking.x, asking.core, asking.ids, tree, alpha * alpha, first)
+    tree = leaf_tree(among.x, period)
+    among = among.at(tree.order[: len(among.ids)])
+    HOST.run(find_first, len(begins) - 1, begins, asking, among, tree, alpha * alpha, first)
 
 
 def gaps2(x: Any, low: Any, high: Any, period: tuple[float, ...]) -> NDArray[np.float64]:

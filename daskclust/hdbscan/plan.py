@@ -85,7 +85,7 @@ def spanning_tree_of(
     Parameters
     ----------
     X : dask array of float32 or float64, shape (n, d)
-        IdPoints.
+        Points.
     min_samples, period, alpha
         As of `spanning_tree`; of fewer points than `min_samples` weights and core distances are infinite.
     partition : {"auto", "space"} or Partition, default "auto"

@@ -140,6 +140,17 @@ def _sorted(
     return _built(device, keys, order, positions, period, memory), places
 
 
+def leaf_tree(x: NDArray[np.float64], period: tuple[float, ...]) -> LeafTree:
+    """Return the tree of finite points on the host, whose periodic coordinates are within [0, period)."""
+    open_axes, is_cut = (0.0,) * x.shape[1], x.shape[1] <= _UNROLLED
+    if is_cut:
+        low, high = x.min(axis=0), x.max(axis=0)
+        keys, order, positions = _in_morton_order(HOST, x, open_axes, low, float((high - low).max()), Reused())
+    if not is_cut or _share(keys):
+        keys, order, positions = _in_order_of_boxes(HOST, x)
+    return _built(HOST, keys, order, positions, period or open_axes, Reused())
+
+
 def _share(keys: Any) -> bool:
     """Return whether many points have the same of sorted keys."""
     return bool((keys[_SHARED:] == keys[:-_SHARED]).any())
@@ -175,7 +186,7 @@ def _in_order_of_boxes(device: Device, X: Any) -> tuple[Any, ...]:
     )
     keys[nodes["idx_start"][nodes["is_leaf"] != 0]] = 1
     order[: len(X)], positions[:, : len(X)] = rows, points[rows].T
-    return keys.cumsum(), device.from_host(order), device.from_host(positions)
+    return keys.cumsum() - 1, device.from_host(order), device.from_host(positions)  # as the tree divides its leaves
 
 
 def _built(device: Device, keys: Any, order: Any, positions: Any, period: tuple[float, ...], memory: Any) -> LeafTree:

@@ -7,20 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskclust.core.device.kernels import body, kernel
-from daskclust.core.device.operations import times
-
-
-class SearchTree(NamedTuple):
-    """A complete binary tree of points: node k has nodes 2 k + 1 and 2 k + 2, or is one of the last, the leaves."""
-
-    positions: Any  # (n, d) float64 in the order of the tree, periodic ones within [0, period)
-    core: Any  # (n,) float64 squared core distances
-    ids: Any  # (n,) int64
-    period: Any  # (d,) float64, 0 where an axis is open
-    begin: Any  # (nodes,) int64: where the points of a node begin,
-    end: Any  # and end
-    low: Any  # (nodes, d) float64: the lowest coordinates of a node,
-    high: Any  # and the highest
+from daskclust.hdbscan.kernels.point_tree import END, LEAF_OF, RIGHT, add_gap, add_step
 
 
 class Edges(NamedTuple):
@@ -36,11 +23,8 @@ class Edges(NamedTuple):
 def distance2(x, q, positions, j, period):
     """Return the squared distance of points x[q] and positions[j], every operation rounded."""
     total = 0.0
-    for axis in range(len(period)):
-        step = abs(x[q, axis] - positions[j, axis])
-        if period[axis] > 0.0:
-            step = min(step, period[axis] - step)
-        total += times(step, step)
+    for k in range(len(period)):
+        total = add_step(total, x[q, k] - positions[j, k], period[k])
     return total
 
 
@@ -57,18 +41,17 @@ def gap2(low, high, q, lows, highs, k, period):
     total = 0.0
     for axis in range(len(period)):
         below, above = lows[k, axis] - high[q, axis], low[q, axis] - highs[k, axis]
-        gap = max(below, above, 0.0)
-        if period[axis] > 0.0:
-            farthest = max(highs[k, axis] - low[q, axis], high[q, axis] - lows[k, axis])
-            gap = min(gap, max(period[axis] - farthest, 0.0))
-        total += times(gap, gap)
+        total = add_gap(total, below, above, period[axis])
     return total
 
 
 @body
-def gap_of(x, q, tree, node):
+def point_gap2(x, q, node, tree):
     """Return the same of a point and a node."""
-    return gap2(x, x, q, tree.low, tree.high, node, tree.period)
+    axes, total = len(tree.period), 0.0
+    for k in range(axes):
+        total = add_gap(total, tree.box[node, k] - x[q, k], x[q, k] - tree.box[node, axes + k], tree.period[k])
+    return total
 
 
 @body
@@ -96,49 +79,46 @@ def put_in(weight, length, low, high, edges, group):
 
 
 @body
-def look_at(x, core, ids, q, node, tree, alpha2, group, edges):
-    """Put edges from point q to those of a leaf among the first of a group."""
+def look_at(asking, q, leaf, among, tree, alpha2, group, edges):
+    """Put edges from a point that asks to those of a leaf among the first of a group."""
     last = edges.weight.shape[1] - 1
-    for j in range(tree.begin[node], tree.end[node]):
-        length = distance2(x, q, tree.positions, j, tree.period)
-        weight = max(length / alpha2, core[q], tree.core[j])
-        low, high = min(ids[q], tree.ids[j]), max(ids[q], tree.ids[j])
+    for j in range(tree.begin[leaf], tree.begin[leaf + 1]):
+        length = distance2(asking.x, q, among.x, j, tree.period)
+        weight = max(length / alpha2, asking.core[q], among.core[j])
+        low, high = min(asking.ids[q], among.ids[j]), max(asking.ids[q], among.ids[j])
         if comes_first(weight, length, low, high, edges, group, last):
             put_in(weight, length, low, high, edges, group)
 
 
 @body
 def nearest_leaf(x, q, tree):
-    """Return a leaf near point q."""
+    """Return the node of a leaf near point q."""
     node = np.int64(0)
-    while 2 * node + 1 < len(tree.begin):
-        node = 2 * node + 1
-        if gap_of(x, q, tree, node + 1) < gap_of(x, q, tree, node):
-            node += 1
+    while tree.node[node, LEAF_OF] < 0:
+        right = np.int64(tree.node[node, RIGHT])
+        node = right if point_gap2(x, q, right, tree) < point_gap2(x, q, node + 1, tree) else node + 1
     return node
 
 
 @kernel
-def find_first(group, begins, x, core, ids, tree, alpha2, edges):
-    """Find the first edges from the points of a group, which begin at begins[group], to those of the tree.
+def find_first(group, begins, asking, among, tree, alpha2, edges):
+    """Find the first edges from the points of a group, which begin at begins[group], to those of a tree, in its order.
 
     `edges`, of arrays (groups, k), holds edges that are known, ascending, and is overwritten.
     """
     last = edges.weight.shape[1] - 1
     for q in range(begins[group], begins[group + 1]):
-        near, node = nearest_leaf(x, q, tree), np.int64(0)
-        look_at(x, core, ids, q, near, tree, alpha2, group, edges)
-        while node >= 0:
-            gap, most = gap_of(x, q, tree, node), edges.weight[group, last]
-            least = max(gap / alpha2, core[q])
-            if node != near and (least < most or (least == most and gap <= edges.length[group, last])):
-                if 2 * node + 1 < len(tree.begin):
-                    node = 2 * node + 1
-                    continue
-                look_at(x, core, ids, q, node, tree, alpha2, group, edges)
-            while node > 0 and node & 1 == 0:
-                node = (node - 1) >> 1
-            node = node + 1 if node > 0 else np.int64(-1)
+        near, node = nearest_leaf(asking.x, q, tree), np.int64(0)
+        look_at(asking, q, tree.node[near, LEAF_OF], among, tree, alpha2, group, edges)
+        while node < len(tree.node):
+            gap, most = point_gap2(asking.x, q, node, tree), edges.weight[group, last]
+            least = max(gap / alpha2, asking.core[q])
+            if node == near or least > most or (least == most and gap > edges.length[group, last]):
+                node = np.int64(tree.node[node, END])
+            else:
+                if tree.node[node, LEAF_OF] >= 0:
+                    look_at(asking, q, tree.node[node, LEAF_OF], among, tree, alpha2, group, edges)
+                node += 1
 
 
 @kernel
