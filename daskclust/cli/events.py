@@ -245,7 +245,7 @@ def _write_result(result: xr.Dataset, ends: list[int], where: str | None, job: J
     job.summary = {"hits": result.sizes["hit"], "clusters": count, "noise_hits": int((result["label"] < 0).sum())}
     if "table" in job.outputs or where is not None:
         with job.stage("table"):
-            table = cluster_table(result, n_clusters=count).drop_vars(["noise_size", "noise_weight"])
+            table = cluster_table(result).drop_vars(["noise_size", "noise_weight"])
         table = table if where is None else job.made(table)  # else workers make it as it is written
         if len(ends) > 1:
             table["source"] = ("cluster", np.searchsorted(ends, table["cluster"], side="right").astype(np.int32))

@@ -154,7 +154,7 @@ def cluster_table(
     steps = TableSteps(functools.partial(summarise, names=names), merge, finish_all, ("size", str(weight)))
     columns = _lazy.columns(arrays, steps, n_clusters)
     taken = {*columns, *names, "layer"}
-    columns = {**columns, **group_columns(ds, ds[names[0]], arrays["labels"], len(columns["size"]), taken)}
+    columns = {**columns, **group_columns(ds, ds[names[0]], arrays["labels"], n_clusters, taken)}
     return table_of(columns, _units(ds, columns, weight, dict.fromkeys(names, unit)))
 
 

@@ -60,19 +60,43 @@ def joined(parts: Sequence[Summary]) -> Summary:
     return Summary(ids, columns, sum(part.noise_size for part in parts), weight)
 
 
-def finished(summary: Summary, rows: int | None, n_points: int, steps: TableSteps) -> dict[str, Array]:
-    """Return the columns of the table, and the two numbers of noise.
+def finished(parts: Sequence[Summary], rows: int | None, n_points: int, steps: TableSteps) -> dict[str, Array]:
+    """Return the columns of the table of some summaries, and the two numbers of noise.
 
     Rows without points are 0 in columns named in `zero` and in unsigned ones, -1 in other integers, NaN in floats.
     """
-    rows = row_count(int(summary.ids.max(initial=-1)), n_points, rows)
-    columns = dict(steps.finish(summary.columns))
-    for name, values in columns.items() if len(summary.ids) < rows else ():
-        is_zero = name in steps.zero or values.dtype.kind == "u"
-        columns[name] = np.full(rows, 0 if is_zero else NOISE if values.dtype.kind == "i" else np.nan, values.dtype)
-        columns[name][summary.ids] = values
-    noise = {"noise_size": np.asarray(summary.noise_size), steps.noise: np.asarray(summary.noise_weight)}
-    return columns | noise
+    rows = row_count(max(int(part.ids.max(initial=NOISE)) for part in parts), n_points, rows)
+    noise = sum(part.noise_size for part in parts), np.sum([part.noise_weight for part in parts])
+    columns: dict[str, Array] = {}
+    for part in [*parts, *_in_several(parts, rows, steps.merge)]:  # the row of one that is in several is written again
+        for name, values in steps.finish(part.columns).items():
+            if len(part.ids) == rows:
+                is_given = any(np.may_share_memory(values, given) for given in part.columns.values())
+                columns[name] = values.copy() if is_given and len(parts) > 1 else values
+                continue
+            if name not in columns:
+                is_zero = name in steps.zero or values.dtype.kind == "u"
+                columns[name] = np.full(
+                    rows, 0 if is_zero else NOISE if values.dtype.kind == "i" else np.nan, values.dtype
+                )
+            columns[name][part.ids] = values
+    return columns | {"noise_size": np.asarray(noise[0]), steps.noise: np.asarray(noise[1])}
+
+
+def _in_several(parts: Sequence[Summary], rows: int, merge: Callable[[Groups, Columns], Columns]) -> list[Summary]:
+    """Return the summary of those clusters that are in several parts, if there are any."""
+    if len(parts) == 1:
+        return []
+    count = np.zeros(rows, np.int32)
+    for part in parts:
+        count[part.ids] += 1
+    among = [np.flatnonzero(count[part.ids] > 1) for part in parts]
+    shared = [
+        Summary(part.ids[place], {name: values[..., place] for name, values in part.columns.items()})
+        for part, place in zip(parts, among, strict=True)
+        if len(place)
+    ]
+    return [merged(shared, merge)] if shared else []
 
 
 def row_count(largest: int, n_points: int, n_clusters: int | None) -> int:
