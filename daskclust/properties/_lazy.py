@@ -1,9 +1,9 @@
 """Tables of dask arrays, in ranges of cluster numbers: no task has more of the table than its range.
 
 The summary of each chunk is cut by the ranges, the pieces of a range are merged as a tree, and each range is finished
-alone. Where chunks have clusters of few ranges, as those of events in time, ranges begin where chunks do, and pieces go
-one by one: most of a range is one chunk's, and stays where it is. Summaries are objects of any kind; they travel in
-arrays of objects, which are public API of dask.
+alone. Where chunks have clusters of few ranges, as those of events in time, ranges begin where chunks do: clusters are
+finished with their chunk, and only those that other chunks may have, too, are merged. Summaries are objects of any
+kind; they travel in arrays of objects, which are public API of dask.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from daskclust.core.merge.labels import NOISE
 from daskclust.core.run.exchange import is_few, pieces_of
 from daskclust.core.run.graph import Box, ChunkSteps
 
-from ._summary import Columns, Summary, TableSteps, finished, joined, merged, row_count
+from ._summary import Columns, Summary, TableSteps, finished, in_rows, joined, merged, noise_of, row_count
 
 Array = npt.NDArray[Any]
 
@@ -37,10 +37,19 @@ _FEW = 128
 
 
 class Ranges(NamedTuple):
-    """Ranges of cluster numbers."""
+    """Ranges of cluster numbers, and what is known of chunks that have clusters of few of them."""
 
     lengths: tuple[int, ...]
-    of_chunks: Sequence[Sequence[int]] = ()  # those that each chunk may have clusters of, where these are few
+    of_chunks: Sequence[Sequence[int]] = ()  # the ranges that each chunk may have clusters of
+    own: Sequence[Sequence[int]] = ()  # the first cluster that no other chunk has, and the one behind the last
+
+
+class Piece(NamedTuple):
+    """Clusters of one chunk in one range."""
+
+    ids: Array
+    rows: Columns  # of the table
+    shared: Summary  # of those that other chunks may have, too
 
 
 def is_lazy(arrays: Mapping[str, Any]) -> bool:
@@ -54,36 +63,40 @@ def columns(arrays: Mapping[str, Any], steps: TableSteps, rows: int | Ranges | N
         assert not isinstance(rows, Ranges)
         if steps.one_chunk is not None:
             return steps.one_chunk(device_of(arrays["x"]), arrays, n_clusters=rows)
-        return finished([steps.summarise(arrays, 0)], rows, len(arrays["labels"]), steps)
+        return finished(steps.summarise(arrays, 0), rows, len(arrays["labels"]), steps)
     # The types of the columns are those of a table of nothing.
     empty = {role: np.empty(0, array.dtype) for role, array in arrays.items()}
     nothing = steps.summarise(empty, 0)
+    nothing = nothing if steps.again is None else steps.again[0](empty, 0, nothing)
     arrays = dict(zip(arrays, in_same_chunks(list(arrays.values())), strict=True))
     if not isinstance(rows, Ranges):
         rows = Ranges(_evenly(rows or 0, arrays["labels"].numblocks[0]))
-    ranges, number = rows.lengths, len(rows.lengths)
+    ranges = rows.lengths
     if rows.of_chunks and steps.again is None:
-        total = _parts_of_ranges(arrays, steps, rows)
+        table = _in_order(arrays, steps, rows, nothing)
     else:
-        pieces = _pieces(arrays, steps.summarise, ranges)
-        total = _merged(pieces, steps.merge)
-    if steps.again is not None:
-        summarise, merge = steps.again
-        parts = _exchanged(mapped("part", _parts, pieces, total, chunks=pieces.chunks), (1, -1))
-        known = mapped("known", _joined, parts, chunks=parts.chunks[:1], drop_axis=1)
-        pieces = _pieces(arrays, summarise, ranges, known)
-        nothing, total = summarise(empty, 0, nothing), _merged(pieces, merge)
-    one_each, other_axis = ((1,) * number,), int(bool(rows.of_chunks) and steps.again is None)
-    table = mapped(
-        "finish", _finished, total, ranges=ranges, steps=steps, nothing=nothing, chunks=one_each, drop_axis=other_axis
-    )
+        table = _in_any_order(arrays, steps, ranges, nothing)
     result = {}
-    for name, like in finished([nothing], 0, 0, steps).items():
+    for name, like in finished(nothing, 0, 0, steps).items():
         if like.ndim:
             result[name] = mapped("column", _take, table, column=name, chunks=(ranges,), dtype=like.dtype)
         else:  # noise
             result[name] = mapped("column", _take, table.blocks[:1], column=name, chunks=((1,),), dtype=like.dtype)[0]
     return result
+
+
+def _in_any_order(arrays: Mapping[str, Any], steps: TableSteps, ranges: tuple[int, ...], nothing: Summary) -> Any:
+    """Return the columns of each range as a dask array of objects: all chunks may have something for all ranges."""
+    pieces = _pieces(arrays, steps.summarise, ranges)
+    total = _merged(pieces, steps.merge)
+    if steps.again is not None:
+        summarise, merge = steps.again
+        parts = _exchanged(mapped("part", _parts, pieces, total, chunks=pieces.chunks), (1, -1))
+        known = mapped("known", _joined, parts, chunks=parts.chunks[:1], drop_axis=1)
+        pieces = _pieces(arrays, summarise, ranges, known)
+        total = _merged(pieces, merge)
+    kind = {"ranges": ranges, "steps": steps, "nothing": nothing, "chunks": ((1,) * len(ranges),), "drop_axis": 0}
+    return mapped("finish", _finished, total, **kind)
 
 
 def mapped(step: str, function: Callable[..., Array], *arrays: Any, dtype: Any = object, **options: Any) -> Any:
@@ -126,22 +139,24 @@ def _evenly(rows: int, chunks: int) -> tuple[int, ...]:
 
 
 def _ranges_of(rows: int, ends: Array) -> Ranges:
-    """Return ranges that begin where chunks have their first new cluster, if that is near, and those of each chunk.
+    """Return ranges that begin where chunks have their first new cluster, if chunks have clusters of few of them.
 
     Its first and last clusters are known. All chunks have the first range: their noise is counted there.
     """
-    lengths = np.array(_evenly(rows, len(ends)))
-    begins = np.unique([0, *np.maximum.accumulate(ends[:, 1]) + 1])
-    starts = np.cumsum([0, *lengths])
-    for k, start in enumerate(starts[1:-1].tolist(), 1):
-        nearest = begins[np.abs(begins - start).argmin()]
-        if 2 * abs(nearest - start) < lengths.min():
-            starts[k] = nearest
+    starts = [0]
+    for begin in np.unique(np.maximum.accumulate([NOISE, *ends[:, 1]]) + 1).tolist():
+        length = begin - starts[-1]
+        if 2 * length >= _ROWS or begin == rows:
+            parts = max(1, length // _ROWS)
+            starts += [starts[-1] + length * (k + 1) // parts for k in range(parts)]
     first, last = np.searchsorted(starts[1:-1], ends, side="right").T.tolist()
     spans = [range(a, b + 1) for a, b in zip(first, last, strict=True)]
-    if not is_few(spans, len(lengths)):
-        return Ranges(tuple(lengths.tolist()))
-    return Ranges(tuple(np.diff(starts).tolist()), [sorted({0, *span}) for span in spans])
+    if not is_few(spans, len(starts) - 1):
+        return Ranges(_evenly(rows, len(ends)))
+    known_before = np.maximum.accumulate([NOISE, *ends[:-1, 1]]) + 1
+    known_after = np.minimum.accumulate(np.where(ends[:, 0] < 0, rows, ends[:, 0])[::-1])[::-1]
+    own = np.stack([known_before, [*known_after[1:], rows]], axis=1)
+    return Ranges(tuple(np.diff(starts).tolist()), [sorted({0, *span}) for span in spans], own.tolist())
 
 
 def _pieces(arrays: Mapping[str, Any], summarise: Callable[..., Summary], ranges: tuple[int, ...], *known: Any) -> Any:
@@ -206,32 +221,52 @@ def _cut(summary: Summary, ranges: tuple[int, ...]) -> list[Summary | None]:
     return pieces
 
 
+# ------------------------------------------------------------------------------------------------- chunks in order
 class _Cut(NamedTuple):
-    """What the chunks' summaries need to know, where pieces go one by one."""
+    """What the steps of all chunks need to know."""
 
     roles: tuple[str, ...]
-    summarise: Callable[..., Summary]
+    steps: TableSteps
     starts: Array  # the first point of each chunk
     ranges: Ranges
+    nothing: Summary
 
 
-def _parts_of_ranges(arrays: Mapping[str, Any], steps: TableSteps, ranges: Ranges) -> Any:
-    """Return for each range the list of its pieces, as a dask array of objects, shape (ranges, 1)."""
+def _in_order(arrays: Mapping[str, Any], steps: TableSteps, ranges: Ranges, nothing: Summary) -> Any:
+    """Return the columns of each range as a dask array of objects: chunks have something for few ranges."""
     from dask.base import tokenize
 
     chunks = ChunkSteps("properties-", tokenize([array.name for array in arrays.values()], steps, ranges))
     starts = np.cumsum([0, *arrays["labels"].chunks[0]])
-    given = chunks.shared("given", _Cut(tuple(arrays), steps.summarise, starts, ranges))
-    cut = chunks.of_rows("summary", _pieces_of_chunk, list(arrays.values()), given)
-    return pieces_of(chunks, "piece", cut, ranges.of_chunks, len(ranges.lengths))
+    known = chunks.shared("known", _Cut(tuple(arrays), steps, starts, ranges, nothing))
+    cut = chunks.of_rows("summary", _pieces_of_chunk, list(arrays.values()), known)
+    pieces = pieces_of(chunks, "piece", cut, ranges.of_chunks, len(ranges.lengths))
+    kind = {"ranges": ranges.lengths, "steps": steps, "chunks": ((1,) * len(ranges.lengths),), "drop_axis": 1}
+    return mapped("finish", _put_together, pieces, **kind)
 
 
-def _pieces_of_chunk(blocks: list[Array], chunk: int, given: _Cut) -> list[Summary | None]:
-    """Return the pieces of one chunk's summary in those ranges that it may have clusters of."""
-    lengths, of_chunks = given.ranges
-    summary = _summary_of(blocks, given.roles, given.summarise, int(given.starts[chunk]), lengths)
-    pieces = _cut(summary, lengths)
-    return [pieces[k] for k in of_chunks[chunk]]
+def _pieces_of_chunk(blocks: list[Array], chunk: int, known: _Cut) -> list[Piece]:
+    """Return what one chunk has for those ranges that it may have clusters of."""
+    lengths, of_chunks, own = known.ranges
+    summary = _summary_of(blocks, known.roles, known.steps.summarise, int(known.starts[chunk]), lengths)
+    cut = _cut(summary, lengths)
+    return [_piece(cut[k] or known.nothing, known.steps, *own[chunk]) for k in of_chunks[chunk]]
+
+
+def _piece(part: Summary, steps: TableSteps, first: int, end: int) -> Piece:
+    place = np.flatnonzero((part.ids < first) | (part.ids >= end))
+    columns = {name: values[..., place] for name, values in part.columns.items()}
+    shared = replace(part, ids=part.ids[place], columns=columns)
+    return Piece(part.ids, steps.finish(part.columns), shared)
+
+
+def _put_together(box: Array, *, ranges: tuple[int, ...], steps: TableSteps, block_info: Any = None) -> Array:
+    """Return the columns of a range."""
+    k, pieces = block_info[0]["chunk-location"][0], box[0, 0]
+    first, total = sum(ranges[:k]), merged([piece.shared for piece in pieces], steps.merge)
+    every = [(piece.ids - first, piece.rows) for piece in pieces]
+    every.append((total.ids - first, steps.finish(total.columns)))
+    return _boxes([in_rows(every, ranges[k], steps.zero) | noise_of(total, steps)])
 
 
 def _merged(pieces: Any, merge: Callable[..., Columns]) -> Any:
@@ -296,11 +331,9 @@ def _joined(parts: Array) -> Array:
 def _finished(
     total: Array, *, ranges: tuple[int, ...], steps: TableSteps, nothing: Summary, block_info: Any = None
 ) -> Array:
-    k = sum(block_info[0]["chunk-location"])  # along one axis there is one
-    found = total[0, 0] if isinstance(total[0, 0], list) else [total[0, 0]]
-    first = sum(ranges[:k])
-    parts = [replace(part, ids=part.ids - first) for part in found if part is not None] or [nothing]
-    return _boxes([finished(parts, ranges[k], 0, steps)])
+    k = block_info[0]["chunk-location"][1]
+    found = nothing if total[0, 0] is None else total[0, 0]
+    return _boxes([finished(replace(found, ids=found.ids - sum(ranges[:k])), ranges[k], 0, steps)])
 
 
 def _take(table: Array, column: str) -> Array:

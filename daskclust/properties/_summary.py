@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -60,43 +60,36 @@ def joined(parts: Sequence[Summary]) -> Summary:
     return Summary(ids, columns, sum(part.noise_size for part in parts), weight)
 
 
-def finished(parts: Sequence[Summary], rows: int | None, n_points: int, steps: TableSteps) -> dict[str, Array]:
-    """Return the columns of the table of some summaries, and the two numbers of noise.
+def finished(summary: Summary, rows: int | None, n_points: int, steps: TableSteps) -> dict[str, Array]:
+    """Return the columns of the table, and the two numbers of noise."""
+    rows = row_count(int(summary.ids.max(initial=-1)), n_points, rows)
+    return in_rows([(summary.ids, steps.finish(summary.columns))], rows, steps.zero) | noise_of(summary, steps)
+
+
+def in_rows(parts: Iterable[tuple[Int, Columns]], rows: int, zero: Sequence[str]) -> dict[str, Array]:
+    """Return columns of so many rows, of parts that have some of them: the last one's, where several have a row.
 
     Rows without points are 0 in columns named in `zero` and in unsigned ones, -1 in other integers, NaN in floats.
+    Columns of a part that has all rows are not copied.
     """
-    rows = row_count(max(int(part.ids.max(initial=NOISE)) for part in parts), n_points, rows)
-    noise = sum(part.noise_size for part in parts), np.sum([part.noise_weight for part in parts])
     columns: dict[str, Array] = {}
-    for part in [*parts, *_in_several(parts, rows, steps.merge)]:  # the row of one that is in several is written again
-        for name, values in steps.finish(part.columns).items():
-            if len(part.ids) == rows:
-                is_given = any(np.may_share_memory(values, given) for given in part.columns.values())
-                columns[name] = values.copy() if is_given and len(parts) > 1 else values
+    for ids, many in parts:
+        for name, values in many.items():
+            if len(ids) == rows:
+                columns[name] = values
                 continue
             if name not in columns:
-                is_zero = name in steps.zero or values.dtype.kind == "u"
-                columns[name] = np.full(
-                    rows, 0 if is_zero else NOISE if values.dtype.kind == "i" else np.nan, values.dtype
-                )
-            columns[name][part.ids] = values
-    return columns | {"noise_size": np.asarray(noise[0]), steps.noise: np.asarray(noise[1])}
+                empty = 0 if name in zero or values.dtype.kind == "u" else NOISE if values.dtype.kind == "i" else np.nan
+                columns[name] = np.full(rows, empty, values.dtype)
+            elif not columns[name].flags.writeable:  # it came from another worker
+                columns[name] = columns[name].copy()
+            columns[name][ids] = values
+    return columns
 
 
-def _in_several(parts: Sequence[Summary], rows: int, merge: Callable[[Groups, Columns], Columns]) -> list[Summary]:
-    """Return the summary of those clusters that are in several parts, if there are any."""
-    if len(parts) == 1:
-        return []
-    count = np.zeros(rows, np.int32)
-    for part in parts:
-        count[part.ids] += 1
-    among = [np.flatnonzero(count[part.ids] > 1) for part in parts]
-    shared = [
-        Summary(part.ids[place], {name: values[..., place] for name, values in part.columns.items()})
-        for part, place in zip(parts, among, strict=True)
-        if len(place)
-    ]
-    return [merged(shared, merge)] if shared else []
+def noise_of(summary: Summary, steps: TableSteps) -> dict[str, Array]:
+    """Return the two numbers of noise, as the table has them."""
+    return {"noise_size": np.asarray(summary.noise_size), steps.noise: np.asarray(summary.noise_weight)}
 
 
 def row_count(largest: int, n_points: int, n_clusters: int | None) -> int:
