@@ -230,7 +230,8 @@ def _numbered_on(found: dict[str, xr.Dataset]) -> tuple[xr.Dataset, list[int]]:
     for file, hits in found.items():
         label, before = hits["label"], sum(ends[-1:])
         ends.append(before + (int(label.max()) + 1 if label.size else 0))
-        found[file] = hits.assign(label=label.where(label < 0, label + before))
+        if before:
+            found[file] = hits.assign(label=label.where(label < 0, label + before))
     return (joined(found) if len(found) > 1 else found[file]), ends
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from daskclust.core.data.checks import check_positive
 from daskclust.core.device.threads import one_thread
 from daskclust.core.device.timesort import TICK
-from daskclust.core.run.graph import ChunkSteps, unboxed
+from daskclust.core.run.graph import ChunkSteps
 from daskclust.io.timepix.quad import LAYOUTS, QUAD_CHIPS, check_layout
 from daskclust.io.timepix.tpx3.decode import DTYPES, Setup, read_columns
 from daskclust.io.timepix.tpx3.index import CELL_WORDS, FileState, Index, Windows, divide, index_file
@@ -119,23 +119,8 @@ def open_hits(
 
 def lazy_columns(hits: HitFile) -> dict[str, Any]:
     """Return the columns as dask arrays: one task a chunk reads all of them."""
-    import dask.array as da
-    from dask.base import tokenize
-
     pieces = [hits.piece(number) for number in range(len(hits.sizes))]
-    steps = ChunkSteps("io-", tokenize(pieces))
-    read = steps.from_tasks("read", [(read_piece, piece) for piece in pieces])
-    kind = {"adjust_chunks": {"a": hits.sizes}, "concatenate": False}
-    return {
-        name: da.blockwise(
-            _column, "a", read, "ab", column=name, name=steps.name(name), dtype=dtype, meta=np.empty(0, dtype), **kind
-        )
-        for name, dtype in DTYPES.items()
-    }
-
-
-def _column(box: Any, column: str) -> Any:
-    return unboxed(box)[column]
+    return ChunkSteps("io-", pieces).read("read", [(read_piece, piece) for piece in pieces], hits.sizes, DTYPES)
 
 
 # ------------------------------------------------------------------------------------------------------- rows on demand
