@@ -31,7 +31,7 @@ def lazy_along(values: Any, sizes: tuple[int, ...], axis: int = 0, index: Any = 
 
     if isinstance(index, pd.RangeIndex):
         kind = {"chunks": (sizes,), "dtype": values.dtype, "meta": np.empty(0, values.dtype)}
-        return da.map_blocks(_numbers, index.start, index.step, token=_named(_numbers), **kind)  # type: ignore[no-untyped-call,unused-ignore]
+        return da.map_blocks(_numbers, index.start, index.step, token="daskclust-io-rows", **kind)  # type: ignore[no-untyped-call,unused-ignore]
     if is_dask(values):
         return values.rechunk({axis: sizes})
     return da.from_array(values, chunks=(*values.shape[:axis], sizes, *values.shape[axis + 1 :]))  # type: ignore[no-untyped-call,unused-ignore]
