@@ -40,7 +40,7 @@ def lazy_along(values: Any, sizes: tuple[int, ...], axis: int = 0, index: Any = 
 def _numbers(start: int, step: int, block_info: Any) -> Any:
     """Return the numbers of the rows of a chunk; the step is fused with that which needs them."""
     first, end = block_info[None]["array-location"][0]
-    return np.arange(start + step * first, start + step * end, step, block_info[None]["dtype"])
+    return np.arange(start + step * first, start + step * end, step, dtype=block_info[None]["dtype"])
 
 
 def workers_client() -> Any:

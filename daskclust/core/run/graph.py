@@ -115,7 +115,7 @@ class ChunkSteps:
         from dask.highlevelgraph import HighLevelGraph
 
         name = self.name(step)
-        graph = {(name, k): (_on_keys, *task) for k, task in enumerate(tasks)}
+        graph: dict[Any, Any] = {(name, k): (_on_keys, *task) for k, task in enumerate(tasks)}
         layers = HighLevelGraph.from_collections(name, graph)
         boxes = da.Array(layers, name, ((1,) * len(tasks),), dtype=object, meta=np.empty(0, object))
         columns = {}
