@@ -44,7 +44,7 @@ class Ranges(NamedTuple):
     own: Sequence[Sequence[int]] = ()  # the first cluster that no other chunk has, and the one behind the last
 
 
-class Piece(NamedTuple):
+class ChunkRows(NamedTuple):
     """Clusters of one chunk in one range."""
 
     ids: Array
@@ -245,7 +245,7 @@ def _in_order(arrays: Mapping[str, Any], steps: TableSteps, ranges: Ranges, noth
     return mapped("finish", _put_together, pieces, **kind)
 
 
-def _pieces_of_chunk(blocks: list[Array], chunk: int, known: _Cut) -> list[Piece]:
+def _pieces_of_chunk(blocks: list[Array], chunk: int, known: _Cut) -> list[ChunkRows]:
     """Return what one chunk has for those ranges that it may have clusters of."""
     lengths, of_chunks, own = known.ranges
     summary = _summary_of(blocks, known.roles, known.steps.summarise, int(known.starts[chunk]), lengths)
@@ -253,11 +253,11 @@ def _pieces_of_chunk(blocks: list[Array], chunk: int, known: _Cut) -> list[Piece
     return [_piece(cut[k] or known.nothing, known.steps, *own[chunk]) for k in of_chunks[chunk]]
 
 
-def _piece(part: Summary, steps: TableSteps, first: int, end: int) -> Piece:
+def _piece(part: Summary, steps: TableSteps, first: int, end: int) -> ChunkRows:
     place = np.flatnonzero((part.ids < first) | (part.ids >= end))
     columns = {name: values[..., place] for name, values in part.columns.items()}
     shared = replace(part, ids=part.ids[place], columns=columns)
-    return Piece(part.ids, steps.finish(part.columns), shared)
+    return ChunkRows(part.ids, steps.finish(part.columns), shared)
 
 
 def _put_together(box: Array, *, ranges: tuple[int, ...], steps: TableSteps, block_info: Any = None) -> Array:
