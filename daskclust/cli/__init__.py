@@ -12,8 +12,9 @@ import typer
 from daskclust.cli import clue, events, hca, points, tools
 from daskclust.cli._console import ManualCommand, ManualGroup
 from daskclust.cli._options import help_all, with_groups
-from daskclust.cli._run import end_at_once, leave, run
+from daskclust.cli._run import leave, run
 from daskclust.core.device.freed_memory import keep_freed
+from daskclust.core.run.ending import end_at_once
 
 _EXAMPLES = """
   # see that it works: an event is made, clustered and shown

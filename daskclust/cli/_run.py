@@ -17,6 +17,7 @@ from rich.markup import escape
 
 from daskclust.cli._console import emit, errors
 from daskclust.cli._errors import Terminated, Trouble, fault, handling, in_options, trouble
+from daskclust.core.run.ending import flush
 
 _NAME = "daskclust"
 _COMPLETE = f"_{_NAME.upper()}_COMPLETE"
@@ -61,24 +62,10 @@ def tell_error(error: BaseException, command: Any, as_json: bool, source: str = 
 def leave(status: int) -> NoReturn:
     """End the program: after a signal as that signal does, so that a shell's loop over files ends, too."""
     if status in _BY_SIGNAL:
-        _flush()
+        flush()
         signal.signal(_BY_SIGNAL[status], signal.SIG_DFL)
         os.kill(os.getpid(), _BY_SIGNAL[status])
     sys.exit(status)
-
-
-def end_at_once(status: int) -> NoReturn:
-    """End the process when all that is called at exit has been, threads have ended, and files are closed."""
-    logging.shutdown()
-    _flush()
-    os._exit(status)
-
-
-def _flush() -> None:
-    """Write what waits to be written on standard output and error, if anybody reads it."""
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):
-            stream.flush()
 
 
 def _call(program: Any, arguments: Sequence[str]) -> int:

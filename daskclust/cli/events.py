@@ -111,7 +111,8 @@ def events(
 
             if run.is_on_dask:
                 found = [job.cluster(prepare(data), "events", builder.get_params()) for data in opened()]
-                _write_result(*_numbered_on(dict(zip(pixels.sources, found, strict=True))), where, job)
+                hits, ends = _numbered_on(dict(zip(pixels.sources, found, strict=True)))
+                _write_result(hits, ends, where, job, has_noise=builder.min_hits > 1)
             else:
                 streams = (windows(data, builder, prepare, job) for data in opened())
                 _write_streams(streams, where, job, ending, several=len(files) > 1)
@@ -223,31 +224,40 @@ def _of_file(batch: tuple[xr.Dataset, xr.Dataset | None], number: int, done: Map
 
 
 def _numbered_on(found: dict[str, xr.Dataset]) -> tuple[xr.Dataset, list[int]]:
-    """Return the hits of files as one data set, with clusters numbered on from file to file, and where each ends."""
+    """Return the hits of files as one data set, with clusters numbered on, and where each file but the last ends."""
     from daskclust.io.several import joined
 
     ends = list[int]()
     for file, hits in found.items():
         label, before = hits["label"], sum(ends[-1:])
-        ends.append(before + (int(label.max()) + 1 if label.size else 0))
-        found[file] = hits.assign(label=label.where(label < 0, label + before))
+        if before:
+            found[file] = hits.assign(label=label.where(label < 0, label + before))
+        if len(ends) + 1 < len(found):
+            ends.append(before + _count(label))
     return (joined(found) if len(found) > 1 else found[file]), ends
 
 
-def _write_result(result: xr.Dataset, ends: list[int], where: str | None, job: Job) -> None:
-    """Write a result that is on workers, where its table is made, too; `ends` of the clusters of each file."""
+def _count(label: xr.DataArray) -> int:
+    return int(label.max()) + 1 if label.size else 0
+
+
+def _write_result(result: xr.Dataset, ends: list[int], where: str | None, job: Job, *, has_noise: bool) -> None:
+    """Write a result that is on workers, where its table is made, too; `ends` of clusters of each file but the last."""
     import numpy as np
 
     from daskclust.properties import cluster_table, select, select_hits
     from daskclust.properties import where as chosen_by
 
-    count = ends[-1]
-    job.summary = {"hits": result.sizes["hit"], "clusters": count, "noise_hits": int((result["label"] < 0).sum())}
+    table = None
     if "table" in job.outputs or where is not None:
         with job.stage("table"):
-            table = cluster_table(result, n_clusters=count).drop_vars(["noise_size", "noise_weight"])
+            table = cluster_table(result).drop_vars(["noise_size", "noise_weight"])
+    count = _count(result["label"]) if table is None else table.sizes["cluster"]
+    noise = int((result["label"] < 0).sum()) if has_noise else 0
+    job.summary = {"hits": result.sizes["hit"], "clusters": count, "noise_hits": noise}
+    if table is not None:
         table = table if where is None else job.made(table)  # else workers make it as it is written
-        if len(ends) > 1:
+        if ends:
             table["source"] = ("cluster", np.searchsorted(ends, table["cluster"], side="right").astype(np.int32))
         if where is not None:
             result = select_hits(result, chosen_by(table, where))

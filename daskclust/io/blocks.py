@@ -127,12 +127,12 @@ def lazy_names(ds: xr.Dataset) -> list[Any]:
     return [name for name, v in ds.variables.items() if is_dask(v.data)]
 
 
-def has_common_steps(array: Any) -> bool:
-    """Return whether chunk after chunk takes twice as many steps as all at once, or more."""
+def has_common_steps(array: Any, times: float = 2.0) -> bool:
+    """Return whether chunk after chunk takes so many times as many steps as all at once, or more."""
     from dask.core import flatten
 
     keys, graph = list(flatten(array.__dask_keys__())), array.__dask_graph__()
-    return len(keys) * len(graph.cull({keys[len(keys) // 2]})) > 2 * len(graph.cull(set(keys)))
+    return len(keys) * len(graph.cull({keys[len(keys) // 2]})) > times * len(graph.cull(set(keys)))
 
 
 def ahead(parts: Iterable[Any]) -> Iterator[Any]:

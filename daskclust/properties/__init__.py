@@ -105,10 +105,12 @@ def cluster_table(
     -----
     Each chunk gives a summary of its clusters. The table is made in ranges of some 262 144 clusters, which are its
     chunks: the pieces of summaries that are of one range are merged as a tree, on workers, and nothing has all of the
-    table. Pieces are exchanged by Dask's P2P shuffle where they are many. Time is O(n), tasks are in proportion to
-    chunks and ranges. Sums, means and rms depend on the chunks by rounding only, all else not at all: of Timepix hits
-    whose ToT is a whole number of ticks only ``energy`` and the centroid weighted by it. Squares are taken around
-    each cluster's own mean (Chan et al.), so that they do not cancel far from the origin.
+    table. Pieces are exchanged by Dask's P2P shuffle where they are many. Without `n_clusters`, where chunks have
+    clusters of few ranges, as those of events in time, ranges begin where chunks do, and only clusters that several
+    chunks have are merged. Time is O(n), tasks are in proportion to chunks and ranges. Sums, means and rms depend on
+    the chunks by rounding only, all else not at all: of Timepix hits whose ToT is a whole number of ticks only
+    ``energy`` and the centroid weighted by it. Squares are taken around each cluster's own mean (Chan et al.), so that
+    they do not cancel far from the origin.
 
     ``length`` and ``width`` are sqrt(12 v + 1), where v is the larger and the smaller eigenvalue of the covariance
     (divided by n, not weighted) of the pixels' centres: the sides of the rectangle with the second moments (Hu) of the
@@ -154,7 +156,7 @@ def cluster_table(
     steps = TableSteps(functools.partial(summarise, names=names), merge, finish_all, ("size", str(weight)))
     columns = _lazy.columns(arrays, steps, n_clusters)
     taken = {*columns, *names, "layer"}
-    columns = {**columns, **group_columns(ds, ds[names[0]], arrays["labels"], len(columns["size"]), taken)}
+    columns = {**columns, **group_columns(ds, ds[names[0]], arrays["labels"], n_clusters, taken)}
     return table_of(columns, _units(ds, columns, weight, dict.fromkeys(names, unit)))
 
 

@@ -21,7 +21,7 @@ _GROUPS = ("event", "layer", "chip")
 
 
 def group_columns(
-    ds: xr.Dataset, first: xr.DataArray, labels: Any, rows: int, taken: Collection[str]
+    ds: xr.Dataset, first: xr.DataArray, labels: Any, rows: Any, taken: Collection[str]
 ) -> dict[str, Any]:
     """Return a column for each group of the points that `first` has, but for those whose names are `taken`."""
     names = [name for name in _GROUPS if name in ds and name not in taken and ds[name].dims == first.dims]

@@ -176,7 +176,7 @@ def halo_table(
     columns = _lazy.columns(arrays, steps, n_clusters)
     mass_unit = "1" if mass is None else ds[mass].attrs.get("units")
     there = _columns_and_units(len(axes), units, mass_unit, moving=bool(names), spinning=setting.gravity > 0)
-    found = group_columns(ds, ds["x"], arrays["labels"], len(columns["size"]), ())
+    found = group_columns(ds, ds["x"], arrays["labels"], n_clusters, ())
     table = table_of({name: columns[name] for name in there} | found, {**there, **dict.fromkeys(found, "1")})
     box_unit = {BOX: units["x"]} if "x" in units else {}
     return table.assign_attrs(boxsize=lengths, **box_unit) if any(lengths) else table

@@ -1,7 +1,9 @@
 """Tables of dask arrays, in ranges of cluster numbers: no task has more of the table than its range.
 
 The summary of each chunk is cut by the ranges, the pieces of a range are merged as a tree, and each range is finished
-alone. Summaries are objects of any kind; they travel in arrays of objects, which are public API of dask.
+alone. Where chunks have clusters of few ranges, as those of events in time, ranges begin where chunks do: clusters are
+finished with their chunk, and only those that other chunks may have, too, are merged. Summaries are objects of any
+kind; they travel in arrays of objects, which are public API of dask.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import functools
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +21,10 @@ from daskclust.core.data.columns import for_kernels
 from daskclust.core.data.lazy import lazy_along, workers_client
 from daskclust.core.device.arrays import device_of, is_dask
 from daskclust.core.merge.labels import NOISE
-from daskclust.core.run.graph import Box
+from daskclust.core.run.exchange import is_few, pieces_of
+from daskclust.core.run.graph import Box, ChunkSteps
 
-from ._summary import Columns, Summary, TableSteps, finished, joined, merged, row_count
+from ._summary import Columns, Summary, TableSteps, finished, in_rows, joined, merged, noise_of, row_count
 
 Array = npt.NDArray[Any]
 
@@ -33,34 +36,46 @@ _FAN_IN = 16
 _FEW = 128
 
 
+class Ranges(NamedTuple):
+    """Ranges of cluster numbers, and what is known of chunks that have clusters of few of them."""
+
+    lengths: tuple[int, ...]
+    of_chunks: Sequence[Sequence[int]] = ()  # the ranges that each chunk may have clusters of
+    own: Sequence[Sequence[int]] = ()  # the first cluster that no other chunk has, and the one behind the last
+
+
+class ChunkRows(NamedTuple):
+    """Clusters of one chunk in one range."""
+
+    ids: Array
+    rows: Columns  # of the table
+    shared: Summary  # of those that other chunks may have, too
+
+
 def is_lazy(arrays: Mapping[str, Any]) -> bool:
     """Return whether any of the arrays is dask's."""
     return any(map(is_dask, arrays.values()))
 
 
-def columns(arrays: Mapping[str, Any], steps: TableSteps, rows: int | None) -> Mapping[str, Any]:
-    """Return the columns of the table, of dask arrays lazy ones; `rows` of these must be known."""
+def columns(arrays: Mapping[str, Any], steps: TableSteps, rows: int | Ranges | None) -> Mapping[str, Any]:
+    """Return the columns of the table, of dask arrays lazy ones; `rows` of these must be known, as of `counted`."""
     if not is_lazy(arrays):
+        assert not isinstance(rows, Ranges)
         if steps.one_chunk is not None:
             return steps.one_chunk(device_of(arrays["x"]), arrays, n_clusters=rows)
         return finished(steps.summarise(arrays, 0), rows, len(arrays["labels"]), steps)
     # The types of the columns are those of a table of nothing.
     empty = {role: np.empty(0, array.dtype) for role, array in arrays.items()}
     nothing = steps.summarise(empty, 0)
+    nothing = nothing if steps.again is None else steps.again[0](empty, 0, nothing)
     arrays = dict(zip(arrays, in_same_chunks(list(arrays.values())), strict=True))
-    ranges = _ranges(rows or 0, arrays["labels"].numblocks[0])
-    pieces = _pieces(arrays, steps.summarise, ranges)
-    total = _merged(pieces, steps.merge)
-    if steps.again is not None:
-        summarise, merge = steps.again
-        parts = _exchanged(mapped("part", _parts, pieces, total, chunks=pieces.chunks), (1, -1))
-        known = mapped("known", _joined, parts, chunks=parts.chunks[:1], drop_axis=1)
-        pieces = _pieces(arrays, summarise, ranges, known)
-        nothing, total = summarise(empty, 0, nothing), _merged(pieces, merge)
-    one_each = ((1,) * len(ranges),)
-    table = mapped(
-        "finish", _finished, total, ranges=ranges, steps=steps, nothing=nothing, chunks=one_each, drop_axis=0
-    )
+    if not isinstance(rows, Ranges):
+        rows = Ranges(_evenly(rows or 0, arrays["labels"].numblocks[0]))
+    ranges = rows.lengths
+    if rows.of_chunks and steps.again is None:
+        table = _in_order(arrays, steps, rows, nothing)
+    else:
+        table = _in_any_order(arrays, steps, ranges, nothing)
     result = {}
     for name, like in finished(nothing, 0, 0, steps).items():
         if like.ndim:
@@ -68,6 +83,20 @@ def columns(arrays: Mapping[str, Any], steps: TableSteps, rows: int | None) -> M
         else:  # noise
             result[name] = mapped("column", _take, table.blocks[:1], column=name, chunks=((1,),), dtype=like.dtype)[0]
     return result
+
+
+def _in_any_order(arrays: Mapping[str, Any], steps: TableSteps, ranges: tuple[int, ...], nothing: Summary) -> Any:
+    """Return the columns of each range as a dask array of objects: all chunks may have something for all ranges."""
+    pieces = _pieces(arrays, steps.summarise, ranges)
+    total = _merged(pieces, steps.merge)
+    if steps.again is not None:
+        summarise, merge = steps.again
+        parts = _exchanged(mapped("part", _parts, pieces, total, chunks=pieces.chunks), (1, -1))
+        known = mapped("known", _joined, parts, chunks=parts.chunks[:1], drop_axis=1)
+        pieces = _pieces(arrays, summarise, ranges, known)
+        total = _merged(pieces, merge)
+    kind = {"ranges": ranges, "steps": steps, "nothing": nothing, "chunks": ((1,) * len(ranges),), "drop_axis": 0}
+    return mapped("finish", _finished, total, **kind)
 
 
 def mapped(step: str, function: Callable[..., Array], *arrays: Any, dtype: Any = object, **options: Any) -> Any:
@@ -87,23 +116,47 @@ def in_same_chunks(arrays: Sequence[Any]) -> list[Any]:
 def counted(arrays: dict[str, Any], rows: int | None) -> tuple[dict[str, Any], Any]:
     """Return the arrays and the number of rows; of dask arrays the largest label plus 1, where it is not given.
 
-    Their labels need not be computed again then.
+    Their labels need not be computed again then, and ranges are those that suit them.
     """
     if rows is not None or not is_lazy(arrays):
         return arrays, rows
     labels = in_same_chunks(list(arrays.values()))[list(arrays).index("labels")].persist()
-    largest = mapped("largest", _largest, labels, dtype=np.int64, chunks=((1,) * labels.numblocks[0],))
-    return {**arrays, "labels": labels}, row_count(int(largest.compute().max(initial=NOISE)), labels.shape[0], None)
+    ends = mapped("ends", _ends, labels, dtype=np.int64, chunks=((2,) * labels.numblocks[0],)).compute().reshape(-1, 2)
+    count = row_count(int(ends[:, 1].max(initial=NOISE)), labels.shape[0], None)
+    return {**arrays, "labels": labels}, _ranges_of(count, ends)
 
 
-def _largest(labels: Array) -> Array:
-    return np.array([labels.max() if labels.size else NOISE], np.int64)
+def _ends(labels: Array) -> Array:
+    """Return the first and the last cluster of a chunk, -1 twice where it has none."""
+    inside = labels[labels > NOISE]
+    return np.array([inside.min(), inside.max()] if inside.size else [NOISE, labels.min(initial=NOISE)], np.int64)
 
 
-def _ranges(rows: int, chunks: int) -> tuple[int, ...]:
+def _evenly(rows: int, chunks: int) -> tuple[int, ...]:
     """Return the lengths of the ranges of cluster numbers."""
     number = max(1, min(-(-rows // _ROWS), _MOST_PIECES // chunks))
     return tuple(np.diff(np.arange(number + 1) * rows // number).tolist())
+
+
+def _ranges_of(rows: int, ends: Array) -> Ranges:
+    """Return ranges that begin where chunks have their first new cluster, if chunks have clusters of few of them.
+
+    Its first and last clusters are known. All chunks have the first range: their noise is counted there.
+    """
+    starts = [0]
+    for begin in np.unique(np.maximum.accumulate([NOISE, *ends[:, 1]]) + 1).tolist():
+        length = begin - starts[-1]
+        if 2 * length >= _ROWS or begin == rows:
+            parts = max(1, length // _ROWS)
+            starts += [starts[-1] + length * (k + 1) // parts for k in range(parts)]
+    first, last = np.searchsorted(starts[1:-1], ends, side="right").T.tolist()
+    spans = [range(a, b + 1) for a, b in zip(first, last, strict=True)]
+    if not is_few(spans, len(starts) - 1):
+        return Ranges(_evenly(rows, len(ends)))
+    known_before = np.maximum.accumulate([NOISE, *ends[:-1, 1]]) + 1
+    known_after = np.minimum.accumulate(np.where(ends[:, 0] < 0, rows, ends[:, 0])[::-1])[::-1]
+    own = np.stack([known_before, [*known_after[1:], rows]], axis=1)
+    return Ranges(tuple(np.diff(starts).tolist()), [sorted({0, *span}) for span in spans], own.tolist())
 
 
 def _pieces(arrays: Mapping[str, Any], summarise: Callable[..., Summary], ranges: tuple[int, ...], *known: Any) -> Any:
@@ -134,11 +187,23 @@ def _summarise_block(
     """Return the summary of one chunk as one row of pieces; dask tells where the chunk begins."""
     start = block_info[0]["array-location"][0][0]
     known = [block[0] for block in blocks[len(roles) :]]
+    return _boxes(_cut(_summary_of(blocks, roles, summarise, start, ranges, *known), ranges))[None]
+
+
+def _summary_of(
+    blocks: Iterable[Array],
+    roles: tuple[str, ...],
+    summarise: Callable[..., Summary],
+    start: int,
+    ranges: tuple[int, ...],
+    *known: Summary,
+) -> Summary:
+    """Return the summary of one chunk, whose clusters must be in the ranges."""
     arrays = {role: for_kernels(role, block) for role, block in zip(roles, blocks, strict=False)}
     summary = summarise(arrays, start, *known)
     largest = int(summary.ids.max(initial=NOISE))
     row_count(largest, largest + 1, sum(ranges))  # raises
-    return _boxes(_cut(summary, ranges))[None]
+    return summary
 
 
 def _cut(summary: Summary, ranges: tuple[int, ...]) -> list[Summary | None]:
@@ -147,11 +212,61 @@ def _cut(summary: Summary, ranges: tuple[int, ...]) -> list[Summary | None]:
     pieces: list[Summary | None] = [None] * len(ranges)
     for k, (begin, end) in enumerate(itertools.pairwise(ends)):
         if begin < end or k == 0:
-            # copies: the others need not stay in memory for them
-            columns = {name: values[..., begin:end].copy() for name, values in summary.columns.items()}
-            noise = (summary.noise_size, summary.noise_weight) if k == 0 else ()
-            pieces[k] = Summary(summary.ids[begin:end].copy(), columns, *noise)
+            part = slice(begin, end)
+            columns = {name: values[..., part] for name, values in summary.columns.items()}
+            ids, noise = summary.ids[part], (summary.noise_size, summary.noise_weight) if k == 0 else ()
+            if 2 * (end - begin) < len(summary.ids):  # copies: the others need not stay in memory for them
+                ids, columns = ids.copy(), {name: values.copy() for name, values in columns.items()}
+            pieces[k] = Summary(ids, columns, *noise)
     return pieces
+
+
+# ------------------------------------------------------------------------------------------------- chunks in order
+class _Cut(NamedTuple):
+    """What the steps of all chunks need to know."""
+
+    roles: tuple[str, ...]
+    steps: TableSteps
+    starts: Array  # the first point of each chunk
+    ranges: Ranges
+    nothing: Summary
+
+
+def _in_order(arrays: Mapping[str, Any], steps: TableSteps, ranges: Ranges, nothing: Summary) -> Any:
+    """Return the columns of each range as a dask array of objects: chunks have something for few ranges."""
+    from dask.base import tokenize
+
+    chunks = ChunkSteps("properties-", tokenize([array.name for array in arrays.values()], steps, ranges))
+    starts = np.cumsum([0, *arrays["labels"].chunks[0]])
+    known = chunks.shared("known", _Cut(tuple(arrays), steps, starts, ranges, nothing))
+    cut = chunks.of_rows("summary", _pieces_of_chunk, list(arrays.values()), known)
+    pieces = pieces_of(chunks, "piece", cut, ranges.of_chunks, len(ranges.lengths))
+    kind = {"ranges": ranges.lengths, "steps": steps, "chunks": ((1,) * len(ranges.lengths),), "drop_axis": 1}
+    return mapped("finish", _put_together, pieces, **kind)
+
+
+def _pieces_of_chunk(blocks: list[Array], chunk: int, known: _Cut) -> list[ChunkRows]:
+    """Return what one chunk has for those ranges that it may have clusters of."""
+    lengths, of_chunks, own = known.ranges
+    summary = _summary_of(blocks, known.roles, known.steps.summarise, int(known.starts[chunk]), lengths)
+    cut = _cut(summary, lengths)
+    return [_piece(cut[k] or known.nothing, known.steps, *own[chunk]) for k in of_chunks[chunk]]
+
+
+def _piece(part: Summary, steps: TableSteps, first: int, end: int) -> ChunkRows:
+    place = np.flatnonzero((part.ids < first) | (part.ids >= end))
+    columns = {name: values[..., place] for name, values in part.columns.items()}
+    shared = replace(part, ids=part.ids[place], columns=columns)
+    return ChunkRows(part.ids, steps.finish(part.columns), shared)
+
+
+def _put_together(box: Array, *, ranges: tuple[int, ...], steps: TableSteps, block_info: Any = None) -> Array:
+    """Return the columns of a range."""
+    k, pieces = block_info[0]["chunk-location"][0], box[0, 0]
+    first, total = sum(ranges[:k]), merged([piece.shared for piece in pieces], steps.merge)
+    every = [(piece.ids - first, piece.rows) for piece in pieces]
+    every.append((total.ids - first, steps.finish(total.columns)))
+    return _boxes([in_rows(every, ranges[k], steps.zero) | noise_of(total, steps)])
 
 
 def _merged(pieces: Any, merge: Callable[..., Columns]) -> Any:

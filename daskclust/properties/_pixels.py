@@ -90,7 +90,7 @@ def pixel_table(
     columns = _lazy.columns(arrays, steps, n_clusters)
     if "tot" not in given:
         del columns["tot"], columns["tot_max"]
-    columns = {**columns, **group_columns(ds, ds["x"], arrays["labels"], len(columns["size"]), columns)}
+    columns = {**columns, **group_columns(ds, ds["x"], arrays["labels"], n_clusters, columns)}
     units = {name: ds[source].attrs.get("units") for name, source in _SOURCES.items() if source in given}
     units |= {"size": "1", "seed": "1", "angle": "rad", "noise_size": "1", "event": "1", "layer": "1"}
     first = [name for name in ("size", "tot", "energy") if name in columns]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -61,18 +61,35 @@ def joined(parts: Sequence[Summary]) -> Summary:
 
 
 def finished(summary: Summary, rows: int | None, n_points: int, steps: TableSteps) -> dict[str, Array]:
-    """Return the columns of the table, and the two numbers of noise.
+    """Return the columns of the table, and the two numbers of noise."""
+    rows = row_count(int(summary.ids.max(initial=-1)), n_points, rows)
+    return in_rows([(summary.ids, steps.finish(summary.columns))], rows, steps.zero) | noise_of(summary, steps)
+
+
+def in_rows(parts: Iterable[tuple[Int, Columns]], rows: int, zero: Sequence[str]) -> dict[str, Array]:
+    """Return columns of so many rows, of parts that have some of them: the last one's, where several have a row.
 
     Rows without points are 0 in columns named in `zero` and in unsigned ones, -1 in other integers, NaN in floats.
+    Columns of a part that has all rows are not copied.
     """
-    rows = row_count(int(summary.ids.max(initial=-1)), n_points, rows)
-    columns = dict(steps.finish(summary.columns))
-    for name, values in columns.items() if len(summary.ids) < rows else ():
-        is_zero = name in steps.zero or values.dtype.kind == "u"
-        columns[name] = np.full(rows, 0 if is_zero else NOISE if values.dtype.kind == "i" else np.nan, values.dtype)
-        columns[name][summary.ids] = values
-    noise = {"noise_size": np.asarray(summary.noise_size), steps.noise: np.asarray(summary.noise_weight)}
-    return columns | noise
+    columns: dict[str, Array] = {}
+    for ids, many in parts:
+        for name, values in many.items():
+            if len(ids) == rows:
+                columns[name] = values
+                continue
+            if name not in columns:
+                empty = 0 if name in zero or values.dtype.kind == "u" else NOISE if values.dtype.kind == "i" else np.nan
+                columns[name] = np.full(rows, empty, values.dtype)
+            elif not columns[name].flags.writeable:  # it came from another worker
+                columns[name] = columns[name].copy()
+            columns[name][ids] = values
+    return columns
+
+
+def noise_of(summary: Summary, steps: TableSteps) -> dict[str, Array]:
+    """Return the two numbers of noise, as the table has them."""
+    return {"noise_size": np.asarray(summary.noise_size), steps.noise: np.asarray(summary.noise_weight)}
 
 
 def row_count(largest: int, n_points: int, n_clusters: int | None) -> int:

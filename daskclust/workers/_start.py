@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import logging
 import math
@@ -20,6 +21,7 @@ from distributed import Client, Worker, WorkerPlugin
 from daskclust.core.data.checks import check_whole
 from daskclust.core.device.arrays import cupy_module
 from daskclust.core.device.freed_memory import keep_freed
+from daskclust.core.run.ending import end_at_once
 from daskclust.machine import check_gpu, gpus, missing_for_cuda, no_gpu
 from daskclust.workers._compile import CompileKernels, checked_systems, compile_on, hear_compiling
 from daskclust.workers._connect import connect
@@ -142,6 +144,8 @@ def start(
                 raise no_gpu(f"the worker {address} has no GPU", missing)
         hear_compiling(client)
         client.register_plugin(KeepMemory())
+        if processes and scheduler is None and not on_gpus:
+            client.register_plugin(EndAtOnce())
         if systems:
             compile_on(client, systems, cuda=on_gpus)
             client.register_plugin(CompileKernels(systems, on_gpus))  # all load them, and who comes later
@@ -164,6 +168,16 @@ class KeepMemory(WorkerPlugin):
         is_asked = os.environ.get("MALLOC_TRIM_THRESHOLD_", "") == _DASK_TRIMS  # by a nanny, so it is a process
         if is_asked and limit >= _ROOMY:
             keep_freed(_KEPT, one_arena=worker.state.nthreads == 1)
+
+
+class EndAtOnce(WorkerPlugin):
+    """Worker plugin: the process of a worker ends without taking the interpreter apart."""
+
+    name = "daskclust-end-at-once"
+
+    def setup(self, worker: Worker) -> None:
+        """Have it called at exit, last of what was registered later: Dask has cleaned up by then."""
+        atexit.register(end_at_once)
 
 
 class Silent(WorkerPlugin):

@@ -98,6 +98,24 @@ def test_no_task_has_more_than_its_range(make: Any, table_of: Any, in_order: boo
     assert max(of_range.values()) == 50, "those of one range"
 
 
+@pytest.mark.parametrize("rows", [5, 40, 1000])
+@of_any
+def test_ranges_begin_where_chunks_in_order_do(make: Any, table_of: Any, rows: int) -> None:
+    ds = make(900, 90).sortby("label")
+    dim = ds["label"].dims[0]
+    ends = [0, 90, 91, 94, 300, 300, 610, 900]  # some chunks within a cluster, and one of nothing
+    lazy = ds.chunk({dim: tuple(np.diff(ends).tolist())})
+    with ranges_of(rows, 16):
+        table = table_of(lazy)
+        even = table_of(lazy, n_clusters=table.sizes["cluster"])
+    starts = np.cumsum((0, *table.chunks["cluster"]))
+    firsts = {ds["label"].values[:end].max(initial=-1) + 1 for end in ends}
+    assert rows != 40 or firsts.intersection(starts[1:-1].tolist())
+    assert max(table.chunks["cluster"]) <= 2 * rows
+    xr.testing.assert_identical(told(table), told(even).assign_attrs(told(table).attrs))
+    xr.testing.assert_allclose(told(table), table_of(ds), atol=1e-6)
+
+
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
     with Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as client:

@@ -201,6 +201,24 @@ def test_how_long_workers_are_waited_for(kind, seconds, monkeypatch):
 
 
 @pytest.mark.slow
+def test_processes_end_at_once(tmp_path):
+    def prepare():
+        import atexit
+        import sys
+
+        class Last:
+            def __del__(self, there=tmp_path / "taken apart"):
+                there.touch()
+
+        sys.modules["last"] = Last()
+        atexit.register((tmp_path / "called at exit").touch)
+
+    with workers.start(1, dashboard=None) as client:
+        client.run(prepare)
+    assert [path.name for path in tmp_path.iterdir()] == ["called at exit"]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [True, False])  # with a nanny, and without
 def test_workers_are_ended(processes):
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "processes": processes}

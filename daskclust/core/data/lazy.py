@@ -30,10 +30,17 @@ def lazy_along(values: Any, sizes: tuple[int, ...], axis: int = 0, index: Any = 
     import pandas as pd
 
     if isinstance(index, pd.RangeIndex):
-        return da.arange(index.start, index.stop, index.step, chunks=(sizes,), dtype=values.dtype)  # type: ignore[no-untyped-call,unused-ignore]
+        kind = {"chunks": (sizes,), "dtype": values.dtype, "meta": np.empty(0, values.dtype)}
+        return da.map_blocks(_numbers, index.start, index.step, token="daskclust-io-rows", **kind)  # type: ignore[no-untyped-call,unused-ignore]
     if is_dask(values):
         return values.rechunk({axis: sizes})
     return da.from_array(values, chunks=(*values.shape[:axis], sizes, *values.shape[axis + 1 :]))  # type: ignore[no-untyped-call,unused-ignore]
+
+
+def _numbers(start: int, step: int, block_info: Any) -> Any:
+    """Return the numbers of the rows of a chunk; the step is fused with that which needs them."""
+    first, end = block_info[None]["array-location"][0]
+    return np.arange(start + step * first, start + step * end, step, dtype=block_info[None]["dtype"])
 
 
 def workers_client() -> Any:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from daskclust.core.data.lazy import count_values, map_points, meta_of
 from daskclust.core.device.arrays import device_of, is_cuda
 from daskclust.core.run.plan import Cost, Plan
-from daskclust.core.run.workers import MOST, SECONDS, Workers, dividing_size, find_workers, points_per_task
+from daskclust.core.run.workers import MOST, SECONDS, SHORTEST, Workers, dividing_size, find_workers, points_per_task
 from daskclust.core.space.extent import survey
 from daskclust.core.space.grid import along_axes, wrap_positions
 from daskclust.core.space.partition import Division, Halo, Partition
@@ -79,7 +79,7 @@ def _divide(plan: Plan, columns: dict[str, Any], asked: str | Partition, workers
                 f'partition="chunks" needs one chunk, X has {X.numblocks[0]}, which share neighbours; use "space", or '
                 "X.rechunk((-1, -1))"
             )
-        return Division(None, rows)
+        return Division(None, rows_per_task(X, plan.cost, workers, SHORTEST))  # to join chunks is to copy them
     points = X if X.ndim == 2 else X[:, None]
     return blocks_of_space(points, task_count(X, rows), plan.period, plan.halo_by or plan.halo, rows)
 
@@ -113,14 +113,14 @@ def task_count(X: Any, rows: int) -> int:
     return count
 
 
-def rows_per_task(X: Any, cost: Cost, workers: Workers) -> int:
-    """Return how many points of a dask array (n, ...) a task is given; 0: as many as chunks have.
+def rows_per_task(X: Any, cost: Cost, workers: Workers, most: float = math.inf) -> int:
+    """Return how many points of a dask array (n, ...) a task of at most so many seconds is given; 0: all of a chunk.
 
     That is so for CUDA arrays, and where dask's configuration has 0 seconds for ``daskclust.task-seconds``.
     """
     import dask
 
-    seconds = float(dask.config.get("daskclust.task-seconds", SECONDS))
+    seconds = min(most, float(dask.config.get("daskclust.task-seconds", SECONDS)))
     return 0 if is_cuda(meta_of(X)) or seconds <= 0 else points_per_task(X.shape[0], cost, workers, seconds)
 
 

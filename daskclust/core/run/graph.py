@@ -106,6 +106,24 @@ class ChunkSteps:
         """Return a value as an array (1, 1): as a step of its own it goes once to each worker."""
         return self.from_tasks(step, [(partial(_itself, value),)])  # as such: dask looks into tuples and lists
 
+    def read(self, step: str, tasks: Sequence[tuple[Any, ...]], sizes: Sequence[int], dtypes: Mapping[str, Any]) -> Any:
+        """Return columns (n,) by name, of tasks that give those of a chunk with so many rows as a mapping.
+
+        What needs columns of one chunk alone is fused with the task that reads them.
+        """
+        import dask.array as da
+        from dask.highlevelgraph import HighLevelGraph
+
+        name = self.name(step)
+        graph: dict[Any, Any] = {(name, k): (_on_keys, *task) for k, task in enumerate(tasks)}
+        layers = HighLevelGraph.from_collections(name, graph)
+        boxes = da.Array(layers, name, ((1,) * len(tasks),), dtype=object, meta=np.empty(0, object))
+        columns = {}
+        for column, dtype in dtypes.items():
+            kind = {"name": self.name(column), "dtype": dtype, "meta": np.empty(0, dtype), "column": column}
+            columns[column] = da.blockwise(_column, "a", boxes, "a", adjust_chunks={"a": tuple(sizes)}, **kind)
+        return columns
+
     def from_tasks(self, step: str, tasks: Sequence[tuple[Any, ...]], *sources: Any, others: Any = ()) -> Any:
         """Return tasks that are written out, each a function with its arguments, as an array (m, 1).
 
@@ -262,6 +280,10 @@ def _on_keys(function: Any, *args: Any) -> Box:
         return unboxed(arg) if isinstance(arg, Box) and function is not _at else arg
 
     return boxed([_alone(function, *map(given, args))])
+
+
+def _column(box: Box, column: str) -> Any:
+    return box[0, 0][column]
 
 
 def _at(values: Box, k: int) -> Any:

@@ -114,7 +114,7 @@ SECONDS = 0.5  # of a task
 # Seconds of a task for each thread: the one scheduler takes half a millisecond or more for a step, and there are about
 # twenty for a chunk, beside those of pairs of chunks (measured: docs/explanation/scaling.md).
 _SCHEDULING = 0.01
-_SHORTEST = 0.1  # seconds of a task, where there would be few of them otherwise
+SHORTEST = 0.1  # seconds of a task, where there would be few of them otherwise
 # Tasks for each thread, where they are not too short: with four, what a task costs beside its work was half of a fit.
 _EACH = 2
 _SHARE = 3  # of a worker's memory for points that a task may take: one part in so many
@@ -134,7 +134,7 @@ def points_per_task(n: int, cost: Cost, workers: Workers, seconds: float = SECON
     """
     threads, memory = workers
     wanted = max(seconds, _SCHEDULING * threads) / cost.seconds
-    wanted = max(min(wanted, n / (_EACH * threads)), min(_SHORTEST, seconds) / cost.seconds, n / MOST)
+    wanted = max(min(wanted, n / (_EACH * threads)), min(SHORTEST, seconds) / cost.seconds, n / MOST)
     rows = max(1, math.floor(min(wanted, memory / (_SHARE * cost.size))))
     rounds = math.ceil(n / rows) / threads
     if 1 < rounds < 2 * _EACH:  # few tasks: as many for each thread, or some would wait for the last one

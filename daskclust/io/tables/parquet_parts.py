@@ -61,7 +61,7 @@ def write_parts(target: Path, ds: xr.Dataset) -> None:
 def write_from_workers(stream: BinaryIO, ds: xr.Dataset, dim: str) -> None:
     """Write each chunk of a lazy data set as a row group of an open file; workers make its bytes."""
     ds, sizes = ds.unify_chunks(), ds.chunks[dim]
-    if all(has_common_steps(ds[name].data) for name in lazy_names(ds)):  # a table: its bytes are less than its columns
+    if all(has_common_steps(ds[name].data, 1.25) for name in lazy_names(ds)):  # a table: fewer bytes than its columns
         with only_needed():
             parts = _encoded(ds, dim).persist()
     else:

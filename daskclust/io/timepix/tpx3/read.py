@@ -13,6 +13,7 @@ import numpy.typing as npt
 from daskclust.core.data.checks import check_positive
 from daskclust.core.device.threads import one_thread
 from daskclust.core.device.timesort import TICK
+from daskclust.core.run.graph import ChunkSteps
 from daskclust.io.timepix.quad import LAYOUTS, QUAD_CHIPS, check_layout
 from daskclust.io.timepix.tpx3.decode import DTYPES, Setup, read_columns
 from daskclust.io.timepix.tpx3.index import CELL_WORDS, FileState, Index, Windows, divide, index_file
@@ -118,18 +119,8 @@ def open_hits(
 
 def lazy_columns(hits: HitFile) -> dict[str, Any]:
     """Return the columns as dask arrays: one task a chunk reads all of them."""
-    import dask
-    import dask.array as da
-    from dask.base import tokenize
-
-    read, blocks = dask.delayed(read_piece, pure=True), []
-    for number, size in enumerate(hits.sizes):
-        piece = hits.piece(number)
-        blocks.append((read(piece, dask_key_name=f"daskclust-io-read-{tokenize(piece)}"), size))
-    return {
-        name: da.concatenate([da.from_delayed(block[name], (size,), dtype=dtype) for block, size in blocks])
-        for name, dtype in DTYPES.items()
-    }
+    pieces = [hits.piece(number) for number in range(len(hits.sizes))]
+    return ChunkSteps("io-", pieces).read("read", [(read_piece, piece) for piece in pieces], hits.sizes, DTYPES)
 
 
 # ------------------------------------------------------------------------------------------------------- rows on demand
