@@ -23,7 +23,7 @@ from daskclust.core.run.exchange import runs_of
 from daskclust.core.run.graph import boxed
 from daskclust.core.run.plan import Cost
 from daskclust.core.run.workers import Workers, _Worker, _workers_of, find_workers, points_per_task
-from daskclust.core.space.partition import Partition
+from daskclust.core.space.partition import Division, Partition
 from daskclust.events.plan import EventPlan
 from daskclust.systems import SYSTEMS
 from daskclust.workers import start
@@ -271,3 +271,9 @@ def test_slices_are_cut_where_the_table_is():
     assert len(slices) == 4
     for task in slices:
         assert {name.split("-")[2] for name, *_ in task.dependencies} == {"merge", "frontiers"}
+
+
+def test_chunks_are_joined_where_that_halves_them():
+    division = Division(None, 100)
+    assert len(exchange.Layout.of((20,) * 10, division).runs) == 2
+    assert len(exchange.Layout.of((100,) * 9 + (20, 30), division).runs) == 11
