@@ -42,6 +42,8 @@ _DEFAULTS = {
         "nanny": {"pre-spawn-environ": {"MALLOC_MMAP_THRESHOLD_": 4 << 20}},
     }
 }
+# Where no dashboard is asked for, Dask serves metrics all the same, and warns where another cluster has the usual port.
+_UNSEEN_AT = {"scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"}}
 # Nobody sees the profile of workers without a dashboard; it and looks at the event loop every 20 ms took half of the
 # CPU time of that loop.
 _UNSEEN = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "500ms"}
@@ -228,6 +230,7 @@ def _on_cores(
             dashboard_address=dashboard,
             memory_limit=limit,
             direct_to_workers=True,  # a result does not pass the scheduler, twice as many bytes through sockets
+            **({} if dashboard else _UNSEEN_AT),
         )
 
 
@@ -264,6 +267,7 @@ def _on_gpus(n_workers: int | None, memory_limit: str | float | None, dashboard:
             memory_limit=limit,
             device_memory_limit=_OF_CHUNKS,
             dashboard_address=dashboard,
+            **({} if dashboard else _UNSEEN_AT),
             **pool,
         )
     try:

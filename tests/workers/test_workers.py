@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import socket
 import sys
 import threading
 import types
+from contextlib import suppress
 
 import dask
 import dask.array as da
@@ -78,8 +80,18 @@ def test_workers_with_much_memory_keep_some_that_is_freed(monkeypatch, limit, tr
     assert bool(asked) == keeps
 
 
+@pytest.fixture
+def usual_port_is_taken():
+    """Another cluster is running on this machine: Dask would warn."""
+    with socket.socket() as other:
+        with suppress(OSError):  # there is one
+            other.bind(("", 8787))
+            other.listen()
+        yield
+
+
 @pytest.mark.parametrize("dashboard", [None, "127.0.0.1:0"])
-def test_the_profile_of_workers_is_for_the_dashboard(dashboard):
+def test_the_profile_of_workers_is_for_the_dashboard(dashboard, usual_port_is_taken):
     with workers.start(1, processes=False, dashboard=dashboard) as client:
         has_profile = client.run(lambda dask_worker: "profile" in dask_worker.periodic_callbacks)
         assert list(has_profile.values()) == [dashboard is not None]
@@ -175,7 +187,7 @@ class Batch(LocalCluster):
     ],
 )
 def test_too_few_workers(kind, by_address, words):
-    with kind(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+    with kind(n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as cluster:
         given = cluster.scheduler_address if by_address else cluster
         with pytest.raises(ConnectionError, match=f"{words}.*or wait longer, such as wait='2h'"):
             workers.start(3, scheduler=given, wait=0.3)
@@ -194,7 +206,7 @@ def test_workers_that_come_late(cluster, monkeypatch, caplog):
 def test_how_long_workers_are_waited_for(kind, seconds, monkeypatch):
     asked = []
     monkeypatch.setattr(_connect, "_wait", lambda client, count, limit, wait: asked.append(limit) or count)
-    with kind(n_workers=0, processes=False, dashboard_address=None) as cluster:
+    with kind(n_workers=0, processes=False, dashboard_address="127.0.0.1:0") as cluster:
         for wait in (None, "2h", 5):
             workers.start(scheduler=cluster, wait=wait).close()
     assert asked == [seconds, 7200, 5]
