@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
 import importlib.util
 import logging
 import math
 import os
 import re
 import signal
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -178,8 +178,8 @@ class EndAtOnce(WorkerPlugin):
     name = "daskclust-end-at-once"
 
     def setup(self, worker: Worker) -> None:
-        """Have it called at exit, last of what was registered later: Dask has cleaned up by then."""
-        atexit.register(end_at_once)
+        """Have it called at exit, after what is registered later: temporary folders of tasks are removed by then."""
+        weakref.finalize(end_at_once, end_at_once)  # finalizers are called youngest first, and registered functions too
 
 
 class Silent(WorkerPlugin):

@@ -217,12 +217,14 @@ def test_processes_end_at_once(tmp_path):
     def prepare():
         import atexit
         import sys
+        import tempfile
 
         class Last:
             def __del__(self, there=tmp_path / "taken apart"):
                 there.touch()
 
         sys.modules["last"] = Last()
+        sys.modules["kept"] = tempfile.TemporaryDirectory(dir=tmp_path)
         atexit.register((tmp_path / "called at exit").touch)
 
     with workers.start(1, dashboard=None) as client:
