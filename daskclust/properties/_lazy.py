@@ -57,10 +57,9 @@ def is_lazy(arrays: Mapping[str, Any]) -> bool:
     return any(map(is_dask, arrays.values()))
 
 
-def columns(arrays: Mapping[str, Any], steps: TableSteps, rows: int | Ranges | None) -> Mapping[str, Any]:
-    """Return the columns of the table, of dask arrays lazy ones; `rows` of these must be known, as of `counted`."""
+def columns(arrays: Mapping[str, Any], steps: TableSteps, rows: Any) -> Mapping[str, Any]:
+    """Return the columns of the table, of dask arrays lazy ones; `rows` is what `counted` returns."""
     if not is_lazy(arrays):
-        assert not isinstance(rows, Ranges)
         if steps.one_chunk is not None:
             return steps.one_chunk(device_of(arrays["x"]), arrays, n_clusters=rows)
         return finished(steps.summarise(arrays, 0), rows, len(arrays["labels"]), steps)
@@ -222,7 +221,7 @@ def _cut(summary: Summary, ranges: tuple[int, ...]) -> list[Summary | None]:
 
 
 # ------------------------------------------------------------------------------------------------- chunks in order
-class _Cut(NamedTuple):
+class _Common(NamedTuple):
     """What the steps of all chunks need to know."""
 
     roles: tuple[str, ...]
@@ -238,14 +237,14 @@ def _in_order(arrays: Mapping[str, Any], steps: TableSteps, ranges: Ranges, noth
 
     chunks = ChunkSteps("properties-", tokenize([array.name for array in arrays.values()], steps, ranges))
     starts = np.cumsum([0, *arrays["labels"].chunks[0]])
-    known = chunks.shared("known", _Cut(tuple(arrays), steps, starts, ranges, nothing))
+    known = chunks.shared("known", _Common(tuple(arrays), steps, starts, ranges, nothing))
     cut = chunks.of_rows("summary", _pieces_of_chunk, list(arrays.values()), known)
     pieces = pieces_of(chunks, "piece", cut, ranges.of_chunks, len(ranges.lengths))
     kind = {"ranges": ranges.lengths, "steps": steps, "chunks": ((1,) * len(ranges.lengths),), "drop_axis": 1}
     return mapped("finish", _put_together, pieces, **kind)
 
 
-def _pieces_of_chunk(blocks: list[Array], chunk: int, known: _Cut) -> list[ChunkRows]:
+def _pieces_of_chunk(blocks: list[Array], chunk: int, known: _Common) -> list[ChunkRows]:
     """Return what one chunk has for those ranges that it may have clusters of."""
     lengths, of_chunks, own = known.ranges
     summary = _summary_of(blocks, known.roles, known.steps.summarise, int(known.starts[chunk]), lengths)
@@ -254,6 +253,7 @@ def _pieces_of_chunk(blocks: list[Array], chunk: int, known: _Cut) -> list[Chunk
 
 
 def _piece(part: Summary, steps: TableSteps, first: int, end: int) -> ChunkRows:
+    """Return what a chunk has for one range; the clusters from `first` on, before `end`, are its own."""
     place = np.flatnonzero((part.ids < first) | (part.ids >= end))
     columns = {name: values[..., place] for name, values in part.columns.items()}
     shared = replace(part, ids=part.ids[place], columns=columns)

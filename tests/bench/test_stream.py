@@ -1,6 +1,7 @@
 """The online benchmark at its smallest size: what comes out is right, how fast is not asked."""
 
 import json
+import time
 
 import numpy as np
 
@@ -10,13 +11,18 @@ from daskclust.io import open_tpx3
 
 
 def test_a_stream_is_the_offline_answer():
+    began = time.perf_counter()
     report = stream.bench_stream(2e5, 1.0, buffer=1000)
+    whole = time.perf_counter() - began
     assert report["equal"] is True
     assert report["hits_in"] == report["hits_out"] == report["hits_sent"] >= 80_000
     assert report["late_hits"] == 0
     assert report["clusters"] > 0
     assert report["largest_backlog"] <= 1000 + 2e5 * 20e-6  # a round, and what its disorder makes wait
-    assert report["seconds"] > 0
+    # nobody is done before all has been sent, of which the last 40th of a template is sent at its beginning; on a busy
+    # machine the first bytes, from which the report counts, are seen late
+    assert whole >= 0.95 * report["hits_sent"] / 2e5
+    assert 0 < report["seconds"] <= whole
     assert report["mhits_per_second"] == report["hits_in"] / report["seconds"] / 1e6
     assert json.loads(json.dumps(report))["parameters"]["rate"] == 2e5
     assert f"| hits in | {report['hits_in']:,} |" in markdown(report)

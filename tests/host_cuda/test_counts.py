@@ -34,6 +34,13 @@ def test_clue_waits_once(cupy, counts, others):
     assert found.allocations == found.frees == 0
 
 
+def test_clue_of_few_points_in_a_whole_detector_waits_once(cupy, counts):
+    X, columns = hits(cupy, size=1000.0)  # a million cells a layer
+    found = asked(counts, lambda: CLUE(dc=1.0, rhoc=3.0).fit(X, **columns))
+    assert found.to_host == 1, found.kernels
+    assert found.allocations == found.frees == 0
+
+
 @pytest.mark.parametrize("size", [2.0, 1e7], ids=["crowded cells", "more cells than a table has"])
 def test_clue_of_unusual_points_begins_anew(cupy, counts, size):
     """What was begun in one go does no harm, and a fit still keeps no memory."""

@@ -283,6 +283,7 @@ def _on_keys(function: Any, *args: Any) -> Box:
 
 
 def _column(box: Box, column: str) -> Any:
+    """Return a column of what was read of a chunk."""
     return box[0, 0][column]
 
 
