@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 from cases.lanes import quick_first
 from cases.steps import Steps, in_chunks
+from dask._task_spec import convert_legacy_graph
 from dask.callbacks import Callback
+from dask.order import order
 from dask.sizeof import sizeof
 from distributed import Client, LocalCluster
 from laws.registry import ENTRIES, RUNS, fit, name_of, sample_of
@@ -79,6 +81,20 @@ def test_chunks_are_begun_one_after_the_other():
     with Callback(pretask=look):
         friends(X, in_chunks(100)).compute(scheduler="synchronous")  # 40 chunks, 40 blocks
     assert most <= 40 // 3
+
+
+def test_exchanged_chunks_are_begun_one_after_the_other():
+    """Dask's order makes chunks that are taken together all at once, before the first of them is clustered."""
+    with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None):
+        labels = FriendsOfFriends(0.4).fit(in_chunks(40)(MIXED)).labels_  # 100 chunks, 100 blocks
+        steps = convert_legacy_graph(dict(dask.optimize(labels)[0].__dask_graph__()))
+    places = order(steps)
+    made, ended = (
+        [places[key] for key in steps if key[0].startswith(f"daskclust-{it}")] for it in ("chunk", "fof-local")
+    )
+    assert len(ended) == 100
+    each = 100 // len(made)
+    assert max(each * (k + 1) - np.searchsorted(np.sort(ended), at) for k, at in enumerate(sorted(made))) <= 2
 
 
 @pytest.mark.parametrize(

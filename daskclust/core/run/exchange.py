@@ -22,6 +22,9 @@ from daskclust.core.run import steps as work
 from daskclust.core.run.graph import ChunkSteps, Lists, keys_of
 from daskclust.core.space.partition import Division, Partition
 
+# Receivers that each get their own pieces, of 98 us each. Chunks that are taken together are made at once, and all of
+# them before the first is worked on, so that they fill memory.
+_APART = 512
 _FEW = 8  # pairs for each sender or receiver that go one by one; with 30 of both the exchange is faster
 
 PieceOf = Callable[..., Any]
@@ -68,6 +71,12 @@ class Layout(NamedTuple):
         """Return how many of so many chunks, or runs, are taken together: few pieces, that are not small."""
         return -(-count // max(self.groups, math.isqrt(count)))
 
+    @property
+    def width(self) -> int:
+        """How many chunks of the partition are made together."""
+        count = len(self.partition or ())
+        return 1 if count <= _APART else self.together(count)
+
 
 def exchange_for(layout: Layout, columns: dict[str, Any], positions: str, group: str) -> AsGiven:
     """Return how points are exchanged; `positions` and `group` name the columns that divide them (see `Plan`)."""
@@ -77,7 +86,7 @@ def exchange_for(layout: Layout, columns: dict[str, Any], positions: str, group:
         return AsGiven(layout, given)
     if is_cuda(like) or is_few(layout.among, len(layout.partition)):
         return PieceByPiece(layout, given._replace(among=layout.among))
-    return AllToAll(layout, given._replace(width=layout.together(len(layout.partition))))
+    return AllToAll(layout, given._replace(width=layout.width))
 
 
 class AsGiven:

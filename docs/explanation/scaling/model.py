@@ -9,6 +9,7 @@ from points import GROUP, geometry_of
 from scipy.optimize import nnls
 
 from daskclust.clue.plan import CluePlan
+from daskclust.core.run.exchange import _APART
 from daskclust.core.run.merging import NODE, WIDTH
 from daskclust.core.run.workers import _OWN, Workers, _Worker, points_per_task
 from daskclust.dbscan.plan import DbscanPlan
@@ -144,7 +145,7 @@ def shards_of(system, order, chunks, points, workers):
     """Return how many pieces go through dask's exchange, of as many chunks of the input as of the partition."""
     wanted = max(workers.threads, math.ceil(8 * ROW[system] * points / workers.memory), math.isqrt(chunks))
     groups = math.ceil(chunks / math.ceil(chunks / wanted))
-    out = chunks * groups * (system != "events" and order == "random")
+    out = chunks * (chunks if chunks <= _APART else groups) * (system != "events" and order == "random")
     back = chunks * groups * (order == "random")
     merged = 2 * chunks * groups * (chunks > WIDTH)
     return out + (0 if system in ("hca", "events") else back + merged)
