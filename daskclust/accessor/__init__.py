@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
-from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT, Points
+from daskclust.core.data.inputs import EVENT, LAYER, SECTION, WEIGHT, Points
 from daskclust.parameters import described
 from daskclust.systems import SYSTEMS
 
@@ -102,6 +102,7 @@ class ClustAccessor:
         coordinates: Sequence[str] | None = None,
         layer: Name = ...,
         event: Name = ...,
+        section: Name = ...,
         weight: Name = ...,
         partition: str | Partition = "auto",
         **parameters: Any,
@@ -110,9 +111,10 @@ class ClustAccessor:
 
         Parameters
         ----------
-        layer, event, weight : str or None, optional
-            Variables with the layer, the event and the weight of each point. Default: ``layer``, ``event``, and
-            ``energy`` or else ``weight``, where the Dataset has them and they are no coordinates; None: not used.
+        layer, event, section, weight : str or None, optional
+            Variables with the layer, the event, the section and the weight of each point. Default: ``layer``,
+            ``event``, ``section``, and ``energy`` or else ``weight``, where the Dataset has them and they are no
+            coordinates; None: not used. Of points with a layer and ``z`` those at z < 0 are kept apart from others.
         coordinates, partition
             See the class, which has an example, too.
 
@@ -120,14 +122,21 @@ class ClustAccessor:
         -------
         xarray.Dataset
             With ``label`` (int64, noise -1), ``density`` (unit of the weight, as `rhoc` is), ``delta`` (unit of the
-            coordinates; inf where there is no higher point within reach), ``nearest_higher`` (int64 index, none -1) and
-            ``is_seed`` (bool).
+            coordinates; inf where there is no higher point within reach), ``nearest_higher`` (int64 index, none -1),
+            ``is_seed`` and ``is_outlier`` (bool).
         """
         estimator = SYSTEMS["clue"].estimator(*args, **parameters)
         roles: Roles = {"layer": (layer, LAYER), "event": (event, EVENT), "weight": (weight, WEIGHT)}
-        if isinstance(rhoc := estimator.rhoc, str):
-            roles["rhoc"], estimator.rhoc = (rhoc, ()), "rhoc"
-        points, used = in_roles(points_of(self._ds, coordinates), roles)
+        for name in ("dc", "rhoc", "delta_c", "delta_o"):
+            if isinstance(variable := getattr(estimator, name), str):
+                roles[name] = (variable, ())
+                setattr(estimator, name, name)
+            elif isinstance(variable, Mapping):
+                roles["section"] = (section, SECTION)
+        found = points_of(self._ds, coordinates)
+        if "z" in found.columns and layer is not None:
+            roles["z"] = ("z", ())
+        points, used = in_roles(found, roles)
         return self._with(fit(estimator, points, partition=partition), points, used)
 
     @_OfEstimator

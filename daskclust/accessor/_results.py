@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from daskclust.clue.lengths import given_lengths, is_one
 from daskclust.core.data.checks import axis_periods
 from daskclust.core.data.columns import plain
 from daskclust.core.data.datasets import variable_of
@@ -25,7 +26,7 @@ Roles = dict[str, tuple[Name, tuple[str, ...]]]  # of each role the name that th
 Attributes = dict[str, dict[str, Any]]  # of variables
 
 RESULTS = {
-    "clue": ("label", "density", "delta", "nearest_higher", "is_seed"),
+    "clue": ("label", "density", "delta", "nearest_higher", "is_seed", "is_outlier"),
     "events": ("label",),
     "dbscan": ("label", "is_core"),
     "fof": ("label",),
@@ -40,6 +41,7 @@ LONG_NAMES = {
     "delta": "distance to the nearest higher point",
     "nearest_higher": "index of the nearest higher point, none -1",
     "is_seed": "whether the point is the seed of a cluster",
+    "is_outlier": "whether the point is an outlier, of low density and far from a denser one",
     "is_core": "whether the point is a core point",
     "probability": "density at which the point leaves its cluster, by that at which the cluster ends",
     "outlier_score": "GLOSH outlier score",
@@ -109,8 +111,9 @@ def fit(estimator: Any, points: Points, **options: Any) -> Any:
     if len(points.X):
         return estimator.fit(points, **options)
     parameters, estimator = estimator.get_params(), copy.copy(estimator)
-    if "rhoc" in parameters:
-        estimator.rhoc = 0.0  # it may be one for each point
+    if "rhoc" in parameters:  # these may be one for each point
+        estimator.rhoc, estimator.dc = 0.0, 1.0
+        estimator.delta_c = estimator.delta_o = None
     one = np.zeros((1, points.X.shape[1]), points.X.dtype)
     return estimator.fit(points._replace(X=one, columns={})).set_params(**parameters)
 
@@ -129,10 +132,9 @@ def results_of(estimator: Any, names: Iterable[str], cut: Mapping[str, Any] | No
     return found
 
 
-def separations(estimator: Any) -> tuple[float, float]:
-    """Return the distances beyond which CLUE's points are seeds, and outliers."""
-    delta_c = float(estimator.dc if estimator.delta_c is None else estimator.delta_c)
-    return delta_c, delta_c if estimator.delta_o is None else float(estimator.delta_o)
+def lengths_of(estimator: Any) -> dict[str, float]:
+    """Return those of CLUE's distances dc, delta_c and delta_o that are the same for all points."""
+    return {name: float(value) for name, value in given_lengths(estimator).items() if is_one(value)}
 
 
 # -------------------------------------------------------------------------------------------------------------- Dataset
@@ -189,29 +191,34 @@ def _of_clue(
     estimator: Any, parameters: dict[str, Any], points: Points, unit: str | None, used: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, str | None], Attributes]:
     """Return CLUE's parameters for the text, their units, and attributes of its results."""
-    axes, (delta_c, delta_o) = tuple(map(str, points.axes)), separations(estimator)
+    axes, lengths = tuple(map(str, points.axes)), lengths_of(estimator)
     density = "1" if used["weight"] is None else points.units.get("weight")
     periods = axis_periods(estimator.wrap, points.axes)
     variable = used.get("rhoc", estimator.rhoc if isinstance(estimator.rhoc, str) else None)
     one = float(estimator.rhoc) if variable is None and np.ndim(estimator.rhoc) == 0 else None
-    parameters |= {
-        "dc": float(estimator.dc),
+    parameters |= {name: _own_in_words(value, used.get(name)) for name, value in given_lengths(estimator).items()}
+    parameters |= lengths | {
         "rhoc": one if one is not None else "one for each point" if variable is None else repr(variable),
-        "delta_c": delta_c,
-        "delta_o": delta_o,
         "kernel": repr(estimator.kernel) if isinstance(estimator.kernel, str) else estimator.kernel,
         "neighbor_weight": float(estimator.neighbor_weight),
         "wrap": {axis: period for axis, period in zip(axes, periods, strict=True) if period} or None,
         "coordinates": repr(axes),
-        **{role: repr(name) for role, name in used.items() if role != "rhoc"},
+        **{role: repr(name) for role, name in used.items() if role not in parameters},
     }
     units = dict.fromkeys(("dc", "delta_c", "delta_o", "wrap"), unit)
     attrs: Attributes = {
-        "density": {"units": density, "dc": parameters["dc"], "dc_units": unit, "rhoc": one, "rhoc_variable": variable},
-        "delta": {"units": unit, "delta_c": delta_c, "delta_o": delta_o, "axes": " ".join(axes)},
+        "density": {"units": density, "dc": lengths.pop("dc", None), "dc_units": unit, "rhoc": one, "rhoc_variable": variable},
+        "delta": {"units": unit, **lengths, "axes": " ".join(axes)},
     }
     attrs["delta"]["periods"] = list(periods)
     return parameters, units | ({} if one is None else {"rhoc": density}), attrs
+
+
+def _own_in_words(value: Any, name: str | None) -> Any:
+    """Return a distance that is not one number: the variable, the lengths of sections, or that each point has one."""
+    if name is not None or isinstance(value, str):
+        return repr(name or value)
+    return dict(value) if isinstance(value, Mapping) else "one for each point"
 
 
 def _of_density(

@@ -93,6 +93,8 @@ class AnyParametersOf(ParametersOf):
         for estimator, *names in estimators:
             for name, option in ParametersOf(estimator, *names).options.items():
                 type_, info = get_args(option.annotation)
+                if info.parser is lengths:
+                    info.parser, info.metavar = quantity, "N[UNIT]"
                 has_one = option.default is not None and option.default is not inspect.Parameter.empty
                 info.rich_help_panel, info.show_default = TO_BEGIN, str(option.default) if has_one else "by the data"
                 self.options[name] = option.replace(default=None, annotation=Annotated[type_ | None, info])
@@ -111,7 +113,8 @@ def _option(name: str, kind: str, words: str, required: tuple[str, ...]) -> insp
         if isinstance(choices[0], int):  # typer knows choices of texts alone
             type_, help = int, f"{help}: {', '.join(map(str, choices))}"
     elif name in _WITH_UNITS:
-        how = {"parser": quantity, "metavar": "N[UNIT]"}
+        several = "mapping" in kind
+        type_, how = float, {"parser": lengths if several else quantity, "metavar": "N|NAME" if several else "N[UNIT]"}
     elif type_ is None:  # a number, or a name
         type_, how["parser"] = str, number_or_text
         how["metavar"] = "N|NAME" if "str" in kind else "N"
@@ -146,8 +149,26 @@ def quantity(text: str) -> Quantity:
     return number
 
 
+def lengths(text: str) -> Quantity | str | dict[int, Quantity]:
+    """Return a quantity, one for each section as in ``120=1.3,300=1.8 cm``, or the name of a column."""
+    if "=" in text:
+        pairs = pairs_of("lengths of sections", text, "120=1.3,300=1.8") or {}
+        wrong = next((name for name in pairs if not name.lstrip("-").isdecimal()), None)
+        if wrong is not None:
+            raise ValueError(f"a section must be a whole number, got {wrong!r} in {text!r}")
+        return {int(name): quantity(length) for name, length in pairs.items()}
+    try:
+        return quantity(text)
+    except ValueError:
+        if not text.isidentifier():
+            raise
+        return text
+
+
 def in_unit_of(data: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters as plain numbers in the unit of the data, None where these have none."""
+    sections = {name: in_unit_of(data, value) for name, value in given.items() if isinstance(value, dict)}
+    given = {**given, **sections}
     quantities = {name: value for name, value in given.items() if isinstance(value, Quantity)}
     plain = {name: float(value) for name, value in quantities.items()}
     for name, unit in ((name, value.unit) for name, value in quantities.items() if value.unit is not None):

@@ -37,6 +37,8 @@ EXAMPLES = """
   daskclust clue hits.csv --dc 1.3 --rhoc 5 -o clusters.parquet
   # your own names of columns, millimetres that become cm, a table of clusters
   daskclust clue my.csv --columns px=x,py=y,E=energy --units x=mm,y=mm --dc 2 --rhoc 1 --table t.csv
+  # distances that differ by the column thickness, thresholds that are a column
+  daskclust clue hits.parquet --section thickness --dc 120=1.3,300=1.8 --rhoc noise_cut --neighbor-weight 0.5
   # in eta and phi, which wraps around
   daskclust clue hits.csv --dc 0.1 --rhoc 5 --coordinates eta,phi --wrap phi=6.283185307
 """
@@ -52,6 +54,10 @@ def clue(
     ],
     wrap: Annotated[
         list[str] | None, clustering("Period of an axis, phi=6.283; repeatable.", metavar="TEXT", default="open")
+    ] = None,
+    section: Annotated[
+        str | None,
+        clustering("Column by which lengths such as 120=1.3,300=1.8 differ.", metavar="NAME", default="section or layer"),
     ] = None,
     coordinates: Annotated[str | None, reading("Columns of the axes, e.g. eta,phi; 1 to 4.", default="x,y")] = None,
     file: ColumnOptions,
@@ -76,21 +82,24 @@ def clue(
     from daskclust.io import read_hits
     from daskclust.properties import cluster_table
 
-    naming = file.naming(paths, rhoc=given["rhoc"], coordinates=axes)
+    needs = {name: given[name] for name in ("dc", "rhoc", "delta_c", "delta_o")}
+    naming = file.naming(paths, **needs, section=section, coordinates=axes)
     if run.dry_run:
         estimate(job, partial(read_hits, **naming), lambda *_: CluePlan.cost, chunks)
         return
     with job.started():
         hits = job.read(partial(read_hits, **naming), chunks, "clue")
         given = in_unit_of(hits[(axes or ["x"])[0]].attrs.get("units"), given)
-        result = job.cluster(hits, "clue", {**given, "wrap": periods, "coordinates": axes, "partition": partition})
+        options = {"wrap": periods, "coordinates": axes, "partition": partition}
+        options |= {} if section is None else {"section": section}
+        result = job.cluster(hits, "clue", {**given, **options})
         words = [said for name, said in _WITHOUT.items() if name not in hits]
         if words and result["label"].size and not run.quiet:
             logger.warning("%s", "; ".join(words))
         n, count = int(result["label"].size), int(result["is_seed"].data.sum())
         job.summary = {"hits": n, "clusters": count, "noise": int((result["label"].data < 0).sum())}
         job.none("clusters", lambda: _why(result, given["rhoc"]))
-        if 2 * count > n > 1:
+        if 2 * count > n > 1 and isinstance(given["dc"], float):
             unit = result[(axes or ("x",))[0]].attrs.get("units", "the unit of the file")
             few = f"few hits are within dc {given['dc']:g} {unit} of another"
             job.summary["reason"] = f"{few}: are --units and --dc right?"
@@ -99,7 +108,7 @@ def clue(
         job.table(lambda: cluster_table(result, weight=weight, n_clusters=count))
     job.show()
     shown = {"coordinates": coordinates, **given, "neighbor_weight": None}
-    shown |= {"rhoc": None} if isinstance(given["rhoc"], str) else {}
+    shown |= {name: None for name in needs if isinstance(given[name], str | dict)}
     job.next("clue", shown, reading=words_of(file, ColumnOptions))
 
 

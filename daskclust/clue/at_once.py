@@ -33,7 +33,7 @@ def fit_at_once(plan: CluePlan, columns: dict[str, Any]) -> dict[str, Any] | Non
     """Return results as `run_in_memory` does, for arrays on a CUDA device; None where they need a closer look."""
     X = columns["X"]
     n, near = len(X), plan.near(min(X.shape[1], MAX_AXES))
-    if device_of(X) is not CUDA or not 0 < n <= MOST or near < plan.dm:
+    if device_of(X) is not CUDA or not 0 < n <= MOST or near < plan.dm or plan.own:
         return None
     device, dtype = CUDA, X.dtype.type
     weight, rhoc = (columns.get(name, device.empty(0, dtype)) for name in ("weight", "rhoc"))
@@ -57,7 +57,7 @@ def fit_at_once(plan: CluePlan, columns: dict[str, Any]) -> dict[str, Any] | Non
     results |= {"labels": device.empty(n, np.int64), "is_seed": device.empty(n, np.bool_)}
     parent, nothing, no_numbers = device.empty(n, np.int32), device.empty(0, np.bool_), device.empty(0, np.int32)
     search = cells, along(cells, near), just_above(square_below(near, dtype)), rho, cells.order, no_numbers
-    thresholds = dtype(plan.rhoc or 0), rhoc, dtype(plan.delta_c), dtype(plan.delta_o), dtype(plan.dm)
+    thresholds = dtype(plan.rhoc or 0), rhoc, plan.deltas(device, columns, dtype)
     written = tuple(results[name] for name in types)
     run(
         usual.find_higher.bind(**plan.search_step(near)), n, cells.row, search, (delta, nearest), written, thresholds,

@@ -48,7 +48,7 @@ class DensityField(NamedTuple):
 
 @dataclass(frozen=True)
 class ClueParameters(Plan):
-    """Parameters of CLUE, lengths in the unit of the coordinates."""
+    """Parameters of CLUE, lengths in the unit of the coordinates; of dc and deltas the largest that a point has."""
 
     dc: float
     rhoc: float | None  # None where the chunk's column ``rhoc`` holds one for each point
@@ -58,6 +58,7 @@ class ClueParameters(Plan):
     per_scale: float  # one over the kernel's length
     neighbor_weight: float
     period: tuple[float, ...]
+    own: frozenset[str] = frozenset()  # which of dc, delta_c and delta_o the chunk's columns hold, one for each point
 
     @property
     def dm(self) -> float:
@@ -78,13 +79,24 @@ class ClueParameters(Plan):
             if places is None:
                 rho, delta = device.scratch("rho", n + PAD, dtype), device.scratch("delta", n, dtype)
                 nearest = device.scratch("nearest", n, np.int32)
-                self._sum_density(device, n, cells, cells.positions[-1], device.empty(0, dtype), rho)
+                reach = self._reach_of(device, n, cells, columns)
+                self._sum_density(device, n, cells, reach, cells.positions[-1], device.empty(0, dtype), rho)
                 of_points = rho, cells.order, device.empty(0, np.int32)
                 self._find_higher(device, n, cells, field, of_points, None, delta, nearest)
                 device.run(formulas.put_back, n, cells.order, rho, delta, nearest, results)
             else:
-                self._measure_places(device, columns, field, places, *results)
+                alike = self._alike(device, n, cells, columns, field.group) if "dc" in self.own else places
+                self._measure_places(device, columns, field, places, alike, *results)
         return Densities(chunk, *results)
+
+    def _alike(self, device: Host | Cuda, n: int, cells: Cells, columns: dict[str, Any], group: Any) -> PointPlaces:
+        """Return the places of points that have the same density: those of equal ones that have the same dc, too."""
+        positions = cells.positions.copy()
+        positions[-1] = self._reach_of(device, n, cells, columns)  # one more axis in the place of weights
+        grid = cells.grid._replace(period=(*cells.grid.period, 0.0))
+        places = find_places(device, cells._replace(grid=grid, positions=positions), n, group)
+        every = device.count_up(n)
+        return places or PointPlaces(every, every, every, device.count_up(n + 1))
 
     def _measure_places(
         self,
@@ -92,50 +104,77 @@ class ClueParameters(Plan):
         columns: dict[str, Any],
         field: DensityField,
         places: PointPlaces,
+        alike: PointPlaces,
         rho: Any,
         delta: Any,
         nearest: Any,
     ) -> None:
-        """Write what is measured of points in the order of the input, equal ones of which are taken together."""
-        X, n, k = columns["X"], len(delta), len(places.firsts)
-        dtype = X.dtype.type
-        group = device.take_at(field.group, places.firsts) if len(field.group) else field.group
-        cells = sort_into_cells(device, device.take_at(X, places.firsts), group, field.groups, field.grid)
-        order = cells.order
-        weight = columns.get("weight", device.empty(0, dtype))
-        total, sorted_weight, alone, rho_of = (device.empty(k + PAD, dtype) for _ in range(4))
-        sorted_of, top, tie = (device.empty(k + PAD, np.int32) for _ in range(3))
-        device.run(equal_points.add_up, k, places, weight, total)
-        device.run(equal_points.describe, k, order, places, total, sorted_weight, alone, sorted_of)
-        self._sum_density(device, k, cells, sorted_weight, alone, rho_of)
+        """Write what is measured of points in the order of the input, equal ones of which are taken together.
 
-        at_zero = device.full(1 + PAD, 0, dtype)
-        factors = dtype(self.neighbor_weight), dtype(self.per_scale)
+        Their densities are those of `alike`, which are places of equal dc.
+        """
+        n, dtype = len(delta), delta.dtype
+        cells, total, sorted_weight, alone, sorted_of = self._sorted_places(device, columns, field, alike)
+        k = len(alike.firsts)
+        rho_of, at_zero = device.empty(k + PAD, dtype), device.full(1 + PAD, 0, dtype)
+        reach = self._reach_of(device, k, cells, columns, alike.firsts)
+        self._sum_density(device, k, cells, reach, sorted_weight, alone, rho_of)
+        factors = dtype.type(self.neighbor_weight), dtype.type(self.per_scale)
         device.run(
-            formulas.chi_at_zero.bind(**self._density_step()), 1, device.full(1 + PAD, 0, np.int32), *factors, at_zero
+            formulas.chi_at_zero.bind(**self._chi_step()), 1, device.full(1 + PAD, 0, np.int32), *factors, at_zero
         )
-        known = places, sorted_of, rho_of, alone, self._is_flat, at_zero, weight, total
+        weight = columns.get("weight", device.empty(0, dtype))
+        known = alike, sorted_of, rho_of, alone, self._is_flat, at_zero, weight, total
         device.run(equal_points.density_of_row, n, *known, rho)
+
+        if alike is not places:
+            cells, *_, sorted_of = self._sorted_places(device, columns, field, places)
+            k = len(places.firsts)
         rows, least = places.rows, device.empty(n, np.int32)
-        if not self._is_flat:  # points of a place may differ in their density
+        if not self._is_flat or alike is not places:  # points of a place may differ in their density
             by_density = device.order_of(device.take_at(rho, rows))
             rows = device.take_at(rows, by_density)
             rows = device.take_at(rows, device.order_of(device.take_at(places.of_row, rows)))
         device.run(equal_points.find_least, k, places.begin, rows, least)
-        members = Members(order, places.begin, rows, least, rho)
-        device.run(equal_points.find_top, k, order, members, top, tie, rho_of)
+        members = Members(cells.order, places.begin, rows, least, rho)
+        rho_of, (top, tie) = device.empty(k + PAD, dtype), (device.empty(k + PAD, np.int32) for _ in range(2))
+        device.run(equal_points.find_top, k, cells.order, members, top, tie, rho_of)
 
         delta_of, nearest_of = device.empty(k, dtype), device.empty(k, np.int32)
         self._find_higher(device, k, cells, field, (rho_of, top, tie), members, delta_of, nearest_of)
         device.run(equal_points.follow, n, places, sorted_of, members, delta_of, nearest_of, delta, nearest)
 
-    def _sum_density(self, device: Host | Cuda, n: int, cells: Cells, weight: Any, alone: Any, rho: Any) -> None:
-        dtype = rho.dtype.type
-        factors = dtype(self.neighbor_weight), dtype(self.per_scale)
-        reach2 = square_below(self.dc, dtype)
-        device.run(
-            self.density_kernel, n, cells.row, cells, along(cells, self.dc), reach2, weight, alone, *factors, rho
-        )
+    def _sorted_places(
+        self, device: Host | Cuda, columns: dict[str, Any], field: DensityField, places: PointPlaces
+    ) -> tuple[Cells, Any, Any, Any, Any]:
+        """Return places in cells, their weights in their own order and sorted, what `density` calls alone, and where.
+
+        Where is the number of each among the sorted ones.
+        """
+        X, k = columns["X"], len(places.firsts)
+        group = device.take_at(field.group, places.firsts) if len(field.group) else field.group
+        cells = sort_into_cells(device, device.take_at(X, places.firsts), group, field.groups, field.grid)
+        total, sorted_weight, alone = (device.empty(k + PAD, X.dtype) for _ in range(3))
+        sorted_of = device.empty(k + PAD, np.int32)
+        device.run(equal_points.add_up, k, places, columns.get("weight", device.empty(0, X.dtype)), total)
+        device.run(equal_points.describe, k, cells.order, places, total, sorted_weight, alone, sorted_of)
+        return cells, total, sorted_weight, alone, sorted_of
+
+    def _reach_of(self, device: Host | Cuda, n: int, cells: Cells, columns: dict[str, Any], rows: Any = None) -> Any:
+        """Return the square of dc for `n` sorted points, or the dc of each; `rows` are their rows where not in order."""
+        X = columns["X"]
+        if "dc" not in self.own:
+            return square_below(self.dc, X.dtype.type)
+        dc, order = device.empty(n + PAD, X.dtype), cells.order[:n]
+        dc[:n] = device.take_at(columns["dc"], order if rows is None else device.take_at(rows, order))
+        dc[n:] = 0
+        return dc
+
+    def _sum_density(
+        self, device: Host | Cuda, n: int, cells: Cells, reach: Any, weight: Any, alone: Any, rho: Any
+    ) -> None:
+        factors = rho.dtype.type(self.neighbor_weight), rho.dtype.type(self.per_scale)
+        device.run(self.density_kernel, n, cells.row, cells, along(cells, self.dc), reach, weight, alone, *factors, rho)
 
     def _find_higher(
         self,
@@ -217,10 +256,19 @@ class ClueParameters(Plan):
     def _is_flat(self) -> bool:
         return self.chi is formulas.flat and self.neighbor_weight == 1.0
 
-    def _density_step(self) -> dict[str, Body]:
+    def deltas(self, device: Host | Cuda, columns: dict[str, Any], dtype: Any) -> tuple[Any, ...]:
+        """Return delta_c and delta_o as kernels take them: the one of all points, and those of each or nothing."""
+        own = [columns[name] if name in self.own else device.empty(0, dtype) for name in ("delta_c", "delta_o")]
+        return dtype(self.delta_c), dtype(self.delta_o), *own
+
+    def _chi_step(self) -> dict[str, Body]:
         if self._is_flat:
             return {"visit": formulas.add_weight}
         return {"visit": formulas.add_weighted, "chi": self.chi}
+
+    def _density_step(self) -> dict[str, Body]:
+        own = {"limit_at": formulas.own_limit, "is_within": formulas.is_within_own} if "dc" in self.own else {}
+        return self._chi_step() | own
 
 
 def along(cells: Cells, reach: float) -> tuple[float, ...]:

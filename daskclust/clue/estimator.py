@@ -10,11 +10,12 @@ import numpy as np
 from daskclust.clue.at_once import fit_at_once
 from daskclust.clue.densities import Densities
 from daskclust.clue.kernels.density import choose_kernel
+from daskclust.clue.lengths import Lengths, check_lengths, given_lengths, is_one, read_lengths
 from daskclust.clue.plan import CluePlan
-from daskclust.core.data.checks import axis_periods, check_distance, check_positive
+from daskclust.core.data.checks import axis_periods, check_positive
 from daskclust.core.data.columns import groups, plain, reals
 from daskclust.core.data.foreign import unit_of
-from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT, Points, aligned_column, joined_groups, read_points
+from daskclust.core.data.inputs import EVENT, LAYER, SECTION, WEIGHT, Points, aligned_column, joined_groups, read_points
 from daskclust.core.data.nested import flat, nest
 from daskclust.core.data.units import threshold_in
 from daskclust.core.device.arrays import device_of, is_cuda, is_dask, library, on_device_of
@@ -28,19 +29,21 @@ class CLUE(Estimator):
 
     The local density of a point is the weight within `dc`, its nearest higher the closest point of higher density.
     Dense points far from any denser one are seeds of clusters, sparse points far from any denser one are outliers;
-    every other point belongs where its nearest higher does. The answer depends on the order of the points where
+    every other point belongs where its nearest higher does. Each of `dc`, `delta_c` and `delta_o` may differ from point
+    to point: a point is then compared with others by its own, as in CMS software. The answer depends on the order of the points where
     densities or distances are equal, and on nothing else: not on chunks, workers, threads or the device.
 
     Parameters
     ----------
-    dc : float
-        Radius within which weights count towards the density, in the unit of the coordinates.
+    dc : float, mapping, array of shape (n,) or str
+        Radius within which weights count towards the density, in the unit of the coordinates: one for all points, one
+        for each section, ``{120: 1.3, 300: 1.8}`` (see `fit`), one for each point, or the name of a column of `X`.
     rhoc : float, array of shape (n,) or str
         Density from which a point may be a seed and below which it may be an outlier: one value, one for each point
         (as CMS does: a multiple of the noise of each cell), or the name of a column of `X`.
-    delta_c : float, optional
+    delta_c : float, mapping, array of shape (n,) or str, optional
         A seed is farther than this from its nearest higher. Default: `dc`.
-    delta_o : float, optional
+    delta_o : float, mapping, array of shape (n,) or str, optional
         An outlier is farther than this from its nearest higher. Default: `delta_c`.
     kernel : {"flat", "gaussian", "exponential"}, GaussianKernel, ExponentialKernel or function, default "flat"
         Weight of a neighbour by its distance; a function takes the distance and is one that numba compiles.
@@ -57,11 +60,13 @@ class CLUE(Estimator):
         Local density, equation 2.3 with d <= dc as in the authors' program, in the precision of `X`.
     delta_ : array, shape (n,)
         Distance to the nearest higher, equation 2.4 with ties by index, so that of equally dense points one is the
-        seed; inf where there is none within max(delta_c, delta_o).
+        seed; inf where there is none within max(delta_c, delta_o) of the point.
     nearest_higher_ : array of int64, shape (n,)
         Index of the nearest higher, -1 where there is none; of awkward lists, counted through all events.
     is_seed_ : array of bool, shape (n,)
         Whether the point is the seed of a cluster.
+    is_outlier_ : array of bool, shape (n,)
+        Whether the point is an outlier: sparse, and far from any denser one. Noise is outliers and their followers.
     n_clusters_ : int
         Number of clusters; a zero-dimensional dask array where `X` is a dask array.
     n_features_in_ : int
@@ -97,11 +102,11 @@ class CLUE(Estimator):
 
     def __init__(
         self,
-        dc: float,
+        dc: Any,
         rhoc: Any,
         *,
-        delta_c: float | None = None,
-        delta_o: float | None = None,
+        delta_c: Any = None,
+        delta_o: Any = None,
         kernel: Any = "flat",
         neighbor_weight: float = 1.0,
         wrap: Mapping[Any, float] | None = None,
@@ -121,6 +126,7 @@ class CLUE(Estimator):
         *,
         layer: Any = None,
         event: Any = None,
+        section: Any = None,
         sample_weight: Any = None,
         partition: str | Partition = "auto",
     ) -> CLUE:
@@ -136,10 +142,15 @@ class CLUE(Estimator):
         y : None
             Ignored.
         layer : array of int, shape (n,), optional
-            Points of different layers are never neighbours.
+            Points of different layers are never neighbours. Where both it and ``z`` are columns of `X` (a Dataset, a
+            DataFrame or records), nor are those of one layer whose signs of z differ, which are those of two endcaps;
+            z = 0 counts as positive.
         event : array of int, shape (n,), optional
             Points of different events are never neighbours: a batch of events is clustered at once. Instead of the
             lists, if `X` has any.
+        section : array of int, shape (n,), optional
+            Section of the detector of each point, by which `dc`, `delta_c` and `delta_o` may differ: an array or the
+            name of a column. Default: the column ``section`` of `X`, else the layer.
         sample_weight : array, shape (n,), optional
             Weights, e.g. energies in GeV. Default: 1.
         partition : {"auto", "layers", "space", "chunks"} or Partition, default "auto"
@@ -150,7 +161,7 @@ class CLUE(Estimator):
         Returns
         -------
         CLUE
-            Itself. On dask nothing is computed yet, but for that pass.
+            Itself. On dask nothing is computed yet, but for that pass, and one over each array of lengths.
 
         Raises
         ------
@@ -160,8 +171,14 @@ class CLUE(Estimator):
         """
         points = read_points(self, X, EVENT + LAYER + WEIGHT)
         self._axes, self._nesting = points.axes, points.nesting
-        plan = self._plan(points.axes, points.X.dtype)
+        self._unit, lengths = points.units.get(next(iter(points.axes), None)), given_lengths(self)
+        wanted = section is not None or any(isinstance(length, Mapping) for length in lengths.values())
+        self._sections = _sections(points, section, layer) if wanted else None
+        self._lengths = read_lengths(lengths, points, self._sections)
+        plan = self._plan(points.axes, points.X.dtype, self._lengths)
         columns = {"X": points.X, **_groups(points, layer, event), **self._weights(points, sample_weight)}
+        columns |= self._lengths.columns
+        self._rhoc_of = None
         if plan.rhoc is None:
             columns["rhoc"] = self._rhoc_of = self._thresholds(points, sample_weight is None)
         self._lazy = lazily(plan, columns, partition)  # other thresholds may come
@@ -172,13 +189,13 @@ class CLUE(Estimator):
             self._keep(at_once or run_in_memory(plan, columns))
         return self
 
-    def rethreshold(self, *, rhoc: Any = None, delta_c: float | None = None, delta_o: float | None = None) -> CLUE:
+    def rethreshold(self, *, rhoc: Any = None, delta_c: Any = None, delta_o: Any = None) -> CLUE:
         """Cluster the same points with other thresholds, without computing densities again; on dask, `persist` first.
 
         Parameters
         ----------
         rhoc, delta_c, delta_o : optional
-            New thresholds; None keeps the present one.
+            New thresholds, numbers where `X` is a dask array; None keeps the present one.
 
         Returns
         -------
@@ -194,30 +211,43 @@ class CLUE(Estimator):
         changed = {"rhoc": rhoc, "delta_c": delta_c, "delta_o": delta_o}
         given = {name: value for name, value in changed.items() if value is not None}
         other = type(self)(**self.get_params() | given)
-        before, plan = (one._plan(self._axes, plain("density", self.density_).dtype) for one in (self, other))
-        if plan.dm > before.dm:
-            raise ValueError(
-                f"max(delta_c, delta_o) = {plan.dm:g} is larger than the {before.dm:g} of the fit; fit again with it"
-            )
-        for name in ("n_features_in_", "feature_names_in_", "_axes", "_nesting", "_weight_unit"):
+        for name in ("n_features_in_", "feature_names_in_", "_axes", "_nesting", "_weight_unit", "_sections", "_unit"):
             if hasattr(self, name):
                 setattr(other, name, getattr(self, name))
-        other._lazy = self._lazy
+        other._lazy, other._rhoc_of = self._lazy, self._rhoc_of if rhoc is None else None
+        density = plain("density", self.density_)
+        own = next((name for name, value in given.items() if not is_one(value)), None)
+        if self._lazy is not None and own is not None:
+            raise ValueError(f"{own} must be one number to rethreshold a dask array; fit again with one for each point")
+        unit = {} if self._unit is None else dict.fromkeys(self._axes[:1], self._unit)
+        points = Points(density[:, None], self._axes, {}, nesting=self._nesting, units=unit)
+        other._lengths = read_lengths(given_lengths(other), points, self._sections, self._lengths)
+        if given.keys() - {"rhoc"} and bool(np.any(other._lengths.farthest() > self._lengths.farthest())):
+            new, old = (float(np.max(each._lengths.farthest())) for each in (other, self))
+            raise ValueError(
+                f"max(delta_c, delta_o) = {new:g} is larger than the {old:g} of the fit; fit again with it"
+            )
+        plan = other._plan(self._axes, density.dtype, other._lengths)
         if self._lazy is not None:
-            if plan.rhoc is None and changed["rhoc"] is not None:
-                raise ValueError(
-                    "rhoc must be one number to rethreshold a dask array; fit again with one for each point"
-                )
             other._keep(self._lazy.run(plan))
             return other
-        density = plain("density", self.density_)
-        columns = {"rhoc": self._rhoc_of} if plan.rhoc is None and rhoc is None else {}
         if plan.rhoc is None and rhoc is not None:
-            columns = {"rhoc": aligned_column(density, "rhoc", self._in_unit_of_weights(rhoc), reals, density.dtype)}
+            other._rhoc_of = aligned_column(density, "rhoc", self._in_unit_of_weights(rhoc), reals, density.dtype)
+        columns = other._lengths.columns | ({"rhoc": other._rhoc_of} if plan.rhoc is None else {})
         delta, nearest_higher = plain("delta", self.delta_), plain("nearest_higher", self.nearest_higher_)
         other._keep(_from_densities(plan, columns, density, delta, nearest_higher))
-        other._rhoc_of = columns.get("rhoc")
         return other
+
+    @property
+    def is_outlier_(self) -> Any:
+        """Which points are outliers."""
+        self._check_is_fitted("density_")
+        density, delta = plain("density", self.density_), plain("delta", self.delta_)
+        number = density.dtype.type
+        rhoc = number(self.rhoc) if self._rhoc_of is None else self._rhoc_of
+        delta_o = self._lengths.columns.get("delta_o", number(self._lengths.largest["delta_o"]))
+        is_outlier = (density < rhoc) & (delta > delta_o)
+        return is_outlier if self._nesting is None else nest(is_outlier, self._nesting)
 
     def persist(self) -> CLUE:
         """Compute densities and nearest highers of dask input now and keep them on the workers.
@@ -234,7 +264,7 @@ class CLUE(Estimator):
         """
         self._check_is_fitted("density_")
         if self._lazy is not None:
-            plan = self._plan(self._axes, self.density_.dtype)
+            plan = self._plan(self._axes, self.density_.dtype, self._lengths)
             self._lazy.persist(plan)
             self._keep(self._lazy.run(plan))
         return self
@@ -247,13 +277,9 @@ class CLUE(Estimator):
         self.density_, self.delta_ = results["density"], results["delta"]
         self.nearest_higher_ = results["nearest_higher"]
 
-    def _plan(self, axes: tuple[Any, ...], dtype: Any = np.float64) -> CluePlan:
-        """Check the parameters and return the plan."""
-        dc = check_distance("dc", self.dc, dtype)
-        delta_c = dc if self.delta_c is None else check_distance("delta_c", self.delta_c, dtype)
-        delta_o = delta_c if self.delta_o is None else check_distance("delta_o", self.delta_o, dtype)
-        dimensions = self.rhoc.ndim if hasattr(self.rhoc, "ndim") else np.ndim(self.rhoc)
-        one = not isinstance(self.rhoc, str) and dimensions == 0
+    def _plan(self, axes: tuple[Any, ...], dtype: Any = np.float64, lengths: Lengths | None = None) -> CluePlan:
+        """Check the parameters and return the plan; without `lengths` those that need no data."""
+        dc, delta_c, delta_o = (lengths or check_lengths(given_lengths(self), dtype)).largest.values()
         periods = axis_periods(self.wrap, axes, dtype)
         farthest = 2.0**45 * max(dc, delta_c, delta_o)
         if max(periods) > farthest:
@@ -263,12 +289,13 @@ class CLUE(Estimator):
             )
         return CluePlan(
             dc,
-            check_positive("rhoc", self.rhoc, zero=True, dtype=dtype) if one else None,
+            check_positive("rhoc", self.rhoc, zero=True, dtype=dtype) if is_one(self.rhoc) else None,
             delta_c,
             delta_o,
-            *choose_kernel(self.kernel, dc, dtype),
+            *choose_kernel(self.kernel, dc if is_one(self.dc) else None, dtype),
             check_positive("neighbor_weight", self.neighbor_weight, zero=True, dtype=dtype),
             periods,
+            frozenset(() if lengths is None else lengths.columns),
         )
 
     def _weights(self, points: Points, given: Any) -> dict[str, Any]:
@@ -298,9 +325,23 @@ class CLUE(Estimator):
         return values if unit is None else threshold_in("rhoc", plain("rhoc", values), unit, self._weight_unit)
 
 
+def _sections(points: Points, section: Any, layer: Any) -> Any:
+    """Return the section of each point, by which lengths may differ; None where nothing says it."""
+    if isinstance(section, str):
+        if section not in points.columns:
+            raise ValueError(f"section names the column {section!r}; X has {sorted(points.columns)}")
+        return points.columns[section]
+    if section is None:
+        section = points.first(SECTION) if layer is None or SECTION[0] in points.columns else layer
+    return points.first(LAYER) if section is None else section
+
+
 def _groups(points: Points, layer: Any, event: Any) -> dict[str, Any]:
-    """Return the integer column that says which points are in one group: those where layer and event are equal."""
+    """Return the integer column that says which points are in one group: of one event, layer and side in z."""
     given = {"event": event, "layer": points.first(LAYER) if layer is None else layer}
+    if given["layer"] is not None and "z" in points.columns:
+        layer, z = points.aligned("layer", given["layer"], groups), points.aligned("z", points.columns["z"], reals)
+        given["layer"] = _of_sides(layer, z)
     if event is None:
         own = points.first(EVENT)
         given["event"] = own if points.nesting is None else points.nesting.event(own)
@@ -308,6 +349,14 @@ def _groups(points: Points, layer: Any, event: Any) -> dict[str, Any]:
     if len(columns) == 2:
         columns = [joined_groups(points.X, *columns)]
     return {"layer": columns[0]} if columns else {}
+
+
+def _of_sides(layer: Any, z: Any) -> Any:
+    """Return a number of each layer at either side of z = 0; the layer as it is where there is one side."""
+    other = z < 0
+    if not is_dask(z) and not (other.any() and (~other).any()):
+        return layer
+    return 2 * layer.astype(np.int64) + other
 
 
 def _narrowed(values: Any) -> Any:

@@ -68,7 +68,8 @@ class CluePlan(ClueParameters):
         types = {"density": dtype, "delta": dtype, "nearest_higher": np.int64}
         results = {name: device.empty(n, kind) for name, kind in types.items()}
         ids = device.empty(0, np.int64) if chunk.ids is None else chunk.ids
-        device.run(formulas.emit, n, ids, rho, delta, nearest, dtype(self.dm), tuple(results.values()))
+        deltas = self.deltas(device, chunk.columns, dtype)
+        device.run(formulas.emit, n, ids, rho, delta, nearest, deltas, tuple(results.values()))
         # all are written, and then the halo's left out: measured to take half of the time of leaving them out there
         return _own(chunk, chunk.ids), {name: _own(chunk, values) for name, values in results.items()}
 
@@ -78,7 +79,8 @@ class CluePlan(ClueParameters):
         chains, labels = self._chains(device, densities), device.empty(n, np.int64)
         seeds = self._label(device, chains, device.empty(0, np.int32), labels)
         n_clusters = int(device.to_host(seeds[n - 1 : n])[0]) if n else 0
-        measured = dict(zip(self.results_before_merge, densities[1:], strict=True))
+        cut = self.before_merge(densities)[1] if self.own else {}  # a search goes as far as any point's does
+        measured = cut or dict(zip(self.results_before_merge, densities[1:], strict=True))
         return {"labels": labels, "is_seed": chains.is_seed, "n_clusters": n_clusters} | measured
 
     def local(self, densities: Densities, before: None = None) -> tuple[ChainEnds, Fragments]:
@@ -102,7 +104,7 @@ class CluePlan(ClueParameters):
         rhoc_of = chunk.columns["rhoc"] if self.rhoc is None else device.empty(0, dtype)
         owned = device.empty(0, np.bool_) if chunk.owned is None else chunk.owned
         is_exit = device.empty(len(owned), np.bool_)
-        thresholds = dtype(self.rhoc or 0), rhoc_of, dtype(self.delta_c), dtype(self.delta_o), dtype(self.dm)
+        thresholds = dtype(self.rhoc or 0), rhoc_of, self.deltas(device, chunk.columns, dtype)
         device.run(formulas.classify, n, rho, delta, nearest, *thresholds, owned, parent, is_seed, is_exit)
         unfinished = device.full(1, 1, np.int32)
         while device.to_host(unfinished)[0]:

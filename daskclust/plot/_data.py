@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.accessor._results import lengths_of
 from daskclust.accessor._results import results_of as estimator_results
-from daskclust.accessor._results import separations
 from daskclust.core.data.columns import column, coordinate, label_numbers, native, plain
 from daskclust.core.data.datasets import dataset_of
 from daskclust.core.data.inputs import check_one_dimension, stack, table_of
@@ -104,7 +104,7 @@ def _missing(data: Any, known: Iterable[Any], name: str) -> str:
     return f"the {what} {name!r}, which the picture needs; it has {columns}{remedy}"
 
 
-RESULTS = ("density", "delta", "nearest_higher", "is_seed", "is_core", "label")
+RESULTS = ("density", "delta", "nearest_higher", "is_seed", "is_outlier", "is_core", "label")
 
 
 def results_of(estimator: Any) -> xr.Dataset:
@@ -116,7 +116,8 @@ def results_of(estimator: Any) -> xr.Dataset:
     names = [name for name in RESULTS if name == "label" or hasattr(estimator, f"{name}_")]
     ds = xr.Dataset({name: ("point", values) for name, values in estimator_results(estimator, names).items()})
     if "delta" in ds:
-        ds["delta"].attrs |= dict(zip(("delta_c", "delta_o"), separations(estimator), strict=True))
+        lengths = lengths_of(estimator)
+        ds["delta"].attrs |= {name: lengths[name] for name in ("delta_c", "delta_o") if name in lengths}
         if np.ndim(estimator.rhoc) == 0 and not isinstance(estimator.rhoc, str):
             ds["density"].attrs["rhoc"] = float(estimator.rhoc)
     return ds

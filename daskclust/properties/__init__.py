@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import EllipsisType
 from typing import Any
 
@@ -14,12 +15,13 @@ from daskclust.core.data.columns import numbers_of
 from daskclust.core.data.datasets import dataset_of
 from daskclust.core.data.inputs import check_one_dimension
 from daskclust.core.data.units import common, converted
-from daskclust.core.device.arrays import keeping_device
+from daskclust.core.device.arrays import is_cuda, keeping_device, on_device_of
 
 from . import _lazy, _pixels
 from ._columns import checked, checked_n_clusters, label_values, table_of, variable
 from ._groups import group_columns
 from ._halos import halo_table
+from ._log_weights import check_log_weights, merge_again, summarise_again
 from ._moments import finish, merge, summarise
 from ._noisy import mask_noisy_pixels, noisy_pixels
 from ._select import select, select_hits, where
@@ -39,6 +41,8 @@ def cluster_table(
     *,
     weight: str | EllipsisType | None = ...,
     coords: Sequence[str] | None = None,
+    log_weight: float | None = None,
+    log_within: float | None = None,
     n_clusters: int | None = None,
 ) -> xr.Dataset:
     """Return the properties of every cluster.
@@ -46,9 +50,10 @@ def cluster_table(
     Parameters
     ----------
     ds : xarray.Dataset
-        Points along one dimension, numpy or dask; ``layer`` (integer) and ``is_seed`` (boolean) are used where they are
-        present. Timepix hits (``attrs["field"]`` is "timepix", or there are ``x``, ``y``, ``toa`` and ``tot``), numpy,
-        cupy or dask, have a table of their own, which uses ``energy``, ``chip`` and ``tof`` where they are present.
+        Points along one dimension, numpy, cupy or dask; ``layer`` (integer), ``is_seed`` (boolean), ``time`` and its
+        resolution ``time_error`` are used where they are present. Timepix hits (``attrs["field"]`` is "timepix", or
+        there are ``x``, ``y``, ``toa`` and ``tot``) have a table of their own, which uses ``energy``, ``chip`` and
+        ``tof`` where they are present.
     labels : str or array_like of int, shape (n,), default "label"
         Cluster numbers, -1 for noise: a variable of `ds`, or an array.
     weight : str or None, optional
@@ -57,6 +62,12 @@ def cluster_table(
     coords : sequence of str, optional
         Variables with positions, finite; converted to the unit of the first one. Default: those of ``x``, ``y`` and
         ``z`` that `ds` has. Not for angles, whose means are wrong where they wrap, nor Timepix hits.
+    log_weight : float, optional
+        Weigh positions by max(0, log_weight + ln(w / W)), where w is the weight of the point and W that of its
+        cluster, as calorimeters do: 2.9 in CMS software. Not of Timepix hits. Default: by the weight itself.
+    log_within : float, optional
+        Of these only points so near the one with the largest weight of the cluster, the first of several: 1.3 cm in
+        CMS software. Default: all.
     n_clusters : int, optional
         Number of rows. Default: the largest label plus 1; of dask arrays it is computed at once, and labels are kept
         where they were computed, 8 bytes a point, as the table needs them again: compute or write a lazy table before
@@ -70,12 +81,14 @@ def cluster_table(
 
         - ``size`` (int64): number of points; ``energy``: sum of weights, not there if `weight` is None;
         - ``x``, ``x_rms``: weighted mean, and root mean square distance to it along x; ``rms``: over all coordinates;
-          NaN where the sum of weights is 0;
+          NaN where the sum of weights is 0. With `log_weight` it is the position alone that is weighted so;
         - ``x_min``, ``x_max``: extent; NaN for a number without points;
         - ``seed`` (int64), ``x_seed``: index of the first seed in `ds`, -1 without one, and its position; only with
           ``is_seed``;
         - ``layer`` (int64): that of the seed, -1 without one; where `ds` has no ``is_seed``, the common layer, -1 where
           a cluster has several; only with ``layer``;
+        - ``time``, ``time_error``: mean weighted by 1 / time_error**2, and its resolution, of points whose
+          ``time_error`` is above 0; NaN without one; only where `ds` has both;
         - ``event`` (int64), ``chip``: the number that all its points have, -1 where they have several; only where `ds`
           has them.
 
@@ -141,22 +154,31 @@ def cluster_table(
     ds = dataset_of(ds)
     n_clusters = checked_n_clusters(n_clusters, max(ds.sizes.values(), default=0))
     if _pixels.are_pixels(ds):
+        if log_weight is not None or log_within is not None:
+            raise ValueError("log_weight and log_within are not for Timepix hits; leave them out")
         return _pixels.pixel_table(ds, labels, weight, coords, n_clusters)
     weight = "energy" if weight is ... else weight
+    check_log_weights(log_weight, log_within, weight)
     names = _coordinate_names(ds, coords)
     unit, ratios = common(
         {name: variable(ds, name, "coords").attrs.get("units") for name in names}, ds.attrs.get("hubble")
     )
     arrays = _inputs(ds, labels, weight, names)
     arrays |= {f"[{name}]": converted(arrays[f"[{name}]"], by) for name, by in ratios.items()}
-    arrays, n_clusters = _lazy.counted(arrays, n_clusters)
+    arrays, rows = _lazy.counted(arrays, n_clusters)
     finish_all = functools.partial(
         finish, names=names, weight=weight, has_seeds="is_seed" in arrays, has_layers="layer" in arrays
     )
     steps = TableSteps(functools.partial(summarise, names=names), merge, finish_all, ("size", str(weight)))
-    columns = _lazy.columns(arrays, steps, n_clusters)
+    if log_weight is not None:
+        again = functools.partial(summarise_again, names=names, w0=log_weight, within=log_within)
+        first = functools.partial(summarise, names=names, peaks=True)
+        steps = replace(steps, summarise=first, again=(again, merge_again))
+    columns = _lazy.columns(arrays, steps, rows)
+    if is_cuda(like := arrays[f"[{names[0]}]"]):
+        columns = {name: on_device_of(like, column) if column.ndim else column for name, column in columns.items()}
     taken = {*columns, *names, "layer"}
-    columns = {**columns, **group_columns(ds, ds[names[0]], arrays["labels"], n_clusters, taken)}
+    columns = {**columns, **group_columns(ds, ds[names[0]], arrays["labels"], rows, taken)}
     return table_of(columns, _units(ds, columns, weight, dict.fromkeys(names, unit)))
 
 
@@ -175,7 +197,8 @@ def _inputs(ds: xr.Dataset, labels: Any, weight: str | None, names: tuple[str, .
     arrays = {"labels": label_values(ds, labels)}
     if weight is not None:
         arrays["weight"] = variable(ds, weight, "weight").data
-    for role in ("layer", "is_seed"):
+    times = () if {"time", "time_error"} & {*names, weight} else ("time", "time_error")
+    for role in ("layer", "is_seed", *(times if all(each in ds for each in times) else ())):
         if role in ds:
             arrays[role] = ds[role].data
     arrays |= {f"[{name}]": variable(ds, name, "coords").data for name in names}
@@ -192,5 +215,7 @@ def _units(
     units |= {name + part: unit for name, unit in given.items() for part in ("", "_rms", "_min", "_max", "_seed")}
     if weight is not None:
         units[weight] = units["noise_weight"] = ds[weight].attrs.get("units")
+    if "time_error" in columns:
+        units |= {name: ds[name].attrs.get("units") for name in ("time", "time_error")}
     units["rms"] = next(iter(given.values()))
     return units

@@ -62,7 +62,9 @@ def columns(arrays: Mapping[str, Any], steps: TableSteps, rows: Any) -> Mapping[
     if not is_lazy(arrays):
         if steps.one_chunk is not None:
             return steps.one_chunk(device_of(arrays["x"]), arrays, n_clusters=rows)
-        return finished(steps.summarise(arrays, 0), rows, len(arrays["labels"]), steps)
+        summary = steps.summarise(arrays, 0)
+        summary = summary if steps.again is None else steps.again[0](arrays, 0, summary)
+        return finished(summary, rows, len(arrays["labels"]), steps)
     # The types of the columns are those of a table of nothing.
     empty = {role: np.empty(0, array.dtype) for role, array in arrays.items()}
     nothing = steps.summarise(empty, 0)

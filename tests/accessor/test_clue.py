@@ -8,7 +8,7 @@ import xarray as xr
 
 from daskclust import CLUE, datasets
 
-RESULTS = ["label", "density", "delta", "nearest_higher", "is_seed"]
+RESULTS = ["label", "density", "delta", "nearest_higher", "is_seed", "is_outlier"]
 
 
 @pytest.fixture

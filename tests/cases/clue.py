@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from oracles import brute as oracles
 
 from daskclust import CLUE
+from daskclust.clue.kernels.density import ExponentialKernel, GaussianKernel
 
-RESULTS = ("labels", "density", "delta", "nearest_higher", "is_seed")
+RESULTS = ("labels", "density", "delta", "nearest_higher", "is_seed", "is_outlier")
 
 
 @contextmanager
@@ -48,7 +49,7 @@ class Case:
     """Points, their columns, and parameters of CLUE."""
 
     X: np.ndarray
-    dc: float = 1.0
+    dc: Any = 1.0
     rhoc: Any = 2.0
     columns: dict[str, Any] = field(default_factory=dict)  # of fit: layer, event, sample_weight
     others: dict[str, Any] = field(default_factory=dict)  # of CLUE
@@ -68,8 +69,22 @@ class Case:
     @property
     def halo(self) -> float:
         """Return the distance that a block must know around it, and a little more."""
-        delta_c = self.others.get("delta_c") or self.dc
-        return (max(delta_c, self.others.get("delta_o") or 0.0) + self.dc) * 1.001
+        given = [list(each.values()) if isinstance(each, dict) else each for each in self.given_lengths.values()]
+        dc, delta_c, delta_o = map(np.max, given)
+        return float(max(delta_c, delta_o) + dc) * 1.001
+
+    @property
+    def given_lengths(self) -> dict[str, Any]:
+        delta_c = self.others.get("delta_c", self.dc)
+        return {"dc": self.dc, "delta_c": delta_c, "delta_o": self.others.get("delta_o", delta_c)}
+
+    @property
+    def lengths(self) -> dict[str, Any]:
+        """Return dc, delta_c and delta_o: a number, or one for each point."""
+        given = self.given_lengths
+        section = self.columns.get("section", self.columns.get("layer"))
+        of_points = lambda value: np.array([value[each] for each in section.tolist()], self.X.dtype)  # noqa: E731
+        return {name: of_points(value) if isinstance(value, dict) else value for name, value in given.items()}
 
     @property
     def period(self) -> tuple[float, ...]:
@@ -78,13 +93,13 @@ class Case:
 
 
 def results(clue: CLUE) -> dict[str, np.ndarray]:
-    """Return the five result arrays on the host, computed in one go."""
+    """Return the result arrays on the host, computed in one go."""
     arrays = {name: getattr(clue, f"{name}_") for name in RESULTS}
     return {name: on_host(array) for name, array in dask.compute(arrays)[0].items()}
 
 
 def assert_same_results(got: CLUE, wanted: CLUE | dict[str, np.ndarray]) -> None:
-    """Demand that all five results are equal to the last bit."""
+    """Demand that all results are equal to the last bit."""
     got_arrays, wanted_arrays = results(got), wanted if isinstance(wanted, dict) else results(wanted)
     for name in RESULTS:
         np.testing.assert_array_equal(got_arrays[name], wanted_arrays[name], err_msg=name, strict=True)
@@ -97,15 +112,17 @@ def assert_right(case: Case, clue: CLUE) -> None:
     columns = {"layer": case.columns.get("layer"), "event": case.columns.get("event")}
     wrap = case.others.get("wrap")
     options = {name: case.others[name] for name in ("kernel", "neighbor_weight") if name in case.others}
+    if isinstance(kernel := options.get("kernel"), GaussianKernel | ExponentialKernel):
+        options |= {"kernel": type(kernel).__name__.removesuffix("Kernel").lower(), "scale": 1.0}
     weight = case.columns.get("sample_weight")
-    density = oracles.clue_density(case.X, case.dc, weight=weight, wrap=wrap, **columns, **options)
+    lengths = case.lengths
+    density = oracles.clue_density(case.X, lengths["dc"], weight=weight, wrap=wrap, **columns, **options)
     if options.get("kernel", "flat") == "flat" and is_dyadic(weight):
         np.testing.assert_array_equal(got["density"], density.astype(case.X.dtype))
     else:
         error = np.abs(got["density"] - density)
         assert (error <= oracles.density_tolerance(density, case.X.dtype)).all(), error.max()
-    deltas = {name: case.others[name] for name in ("delta_c", "delta_o") if name in case.others}
-    answer = oracles.clue_from_density(case.X, got["density"], case.dc, case.rhoc, wrap=wrap, **deltas, **columns)
+    answer = oracles.clue_from_density(case.X, got["density"], rhoc=case.rhoc, wrap=wrap, **lengths, **columns)
     for name, wanted in answer._asdict().items():
         np.testing.assert_array_equal(got[name], wanted, err_msg=name, strict=True)
     assert int(clue.n_clusters_) == answer.is_seed.sum()
@@ -115,6 +132,29 @@ def is_dyadic(weight: Any) -> bool:
     return weight is None or bool(np.array_equal(np.asarray(weight) * 8, np.floor(np.asarray(weight) * 8)))
 
 
+def _lengths_that_differ(draw, rng, n, dtype, columns, others, dc):
+    """Return dc by section or point, or as it is; let deltas differ, too, and give kernels a length of their own."""
+    sections = [-1, 0, 7]
+    if draw(st.booleans()) or "layer" not in columns:
+        columns["section"] = rng.choice(sections, n)
+    elif "layer" in columns:
+        sections = np.unique(columns["layer"]).tolist()
+    kinds = ["sections", "points", "one"]
+    one_of = {name: draw(st.sampled_from(kinds)) for name in ("dc", "delta_c", "delta_o")}
+    makes = {
+        "sections": lambda: {each: float(rng.choice(LENGTHS)) for each in sections},
+        "points": lambda: rng.choice(LENGTHS, n).astype(dtype),
+    }
+    others |= {name: makes[kind]() for name, kind in one_of.items() if kind != "one" and name != "dc"}
+    if one_of["dc"] == "one":
+        return dc
+    own = {"gaussian": GaussianKernel(1.0), "exponential": ExponentialKernel(1.0)}
+    if others.get("kernel") in own:
+        others["kernel"] = own[others["kernel"]]
+    return makes[one_of["dc"]]()
+
+
+LENGTHS = [0.3, 0.5, 1.0, 2**0.5, 3.25]
 SHAPES = [*COMMON, (1, np.float64), (2, np.float32), (3, np.float32), (4, np.float64), (6, np.float64)]
 
 
@@ -149,6 +189,8 @@ def cases(draw, shapes=SHAPES, kernels=("flat",), most=60):
         others["delta_c"] = draw(st.sampled_from([0.5, 1.5, 3.25, 21.0, 1e4]))
     if kernels != ("flat",):
         others["kernel"] = draw(st.sampled_from(kernels))
+    if draw(st.sampled_from([False, False, True])):
+        dc = _lengths_that_differ(draw, rng, n, dtype, columns, others, dc)
     if draw(st.booleans()):
         others["neighbor_weight"] = 0.5
     if draw(st.sampled_from([False, False, True])):

@@ -29,6 +29,7 @@ class Answer(NamedTuple):
     delta: np.ndarray
     nearest_higher: np.ndarray
     is_seed: np.ndarray
+    is_outlier: np.ndarray
 
 
 def within_period(x: np.ndarray, period: float) -> np.ndarray:
@@ -75,7 +76,7 @@ def chi(kernel: Any, distance: np.ndarray, dc: float, scale: float | None = None
 
 def clue_density(
     X: np.ndarray,
-    dc: float,
+    dc: Any,
     *,
     weight: np.ndarray | None = None,
     layer: np.ndarray | None = None,
@@ -85,13 +86,13 @@ def clue_density(
     neighbor_weight: float = 1.0,
     wrap: dict[int, float] | None = None,
 ) -> np.ndarray:
-    """Return the density of every point (equation 2.3), float64."""
+    """Return the density of every point (equation 2.3), float64; `dc` is one number, or that of each point."""
     n = len(X)
     weight = np.ones(n) if weight is None else np.asarray(weight, X.dtype).astype(np.float64)
     distance = np.sqrt(distances2(X, wrap))
     factor = neighbor_weight * chi(kernel, distance, dc, scale)
     np.fill_diagonal(factor, 1.0)
-    near = (distance <= X.dtype.type(dc)) & together(n, layer, event)
+    near = (distance <= np.asarray(dc, X.dtype).reshape(-1, 1)) & together(n, layer, event)
     return np.where(near, factor * weight[None, :], 0.0).sum(axis=1)
 
 
@@ -103,26 +104,26 @@ def density_tolerance(density: np.ndarray, dtype: Any) -> np.ndarray:
 def clue_from_density(
     X: np.ndarray,
     density: np.ndarray,
-    dc: float,
+    dc: Any,
     rhoc: Any,
     *,
-    delta_c: float | None = None,
-    delta_o: float | None = None,
+    delta_c: Any = None,
+    delta_o: Any = None,
     layer: np.ndarray | None = None,
     event: np.ndarray | None = None,
     wrap: dict[int, float] | None = None,
 ) -> Answer:
     """Return nearest highers (equation 2.4), seeds and labels that follow from the given densities."""
-    n, dtype = len(X), X.dtype.type
-    delta_c = dtype(dc if delta_c is None else delta_c)
-    delta_o = delta_c if delta_o is None else dtype(delta_o)
+    n = len(X)
+    delta_c = np.broadcast_to(np.asarray(dc if delta_c is None else delta_c, X.dtype), n)
+    delta_o = delta_c if delta_o is None else np.broadcast_to(np.asarray(delta_o, X.dtype), n)
     rhoc = np.broadcast_to(np.asarray(rhoc, X.dtype), n)
     squared = distances2(X, wrap)
     index = np.arange(n)
     higher = (density[None, :] > density[:, None]) | (
         (density[None, :] == density[:, None]) & (index[None, :] > index[:, None])
     )
-    allowed = higher & together(n, layer, event) & (np.sqrt(squared) <= max(delta_c, delta_o))
+    allowed = higher & together(n, layer, event) & (np.sqrt(squared) <= np.maximum(delta_c, delta_o)[:, None])
 
     delta, nearest = np.full(n, np.inf, X.dtype), np.full(n, -1, np.int64)
     for i in range(n):
@@ -139,7 +140,7 @@ def clue_from_density(
         while not seed[at] and not outlier[at]:
             at = nearest[at]
         labels[i] = number[at] if seed[at] else -1
-    return Answer(labels, density, delta, nearest, seed)
+    return Answer(labels, density, delta, nearest, seed, outlier)
 
 
 def groups_of(edges: np.ndarray, n: int) -> np.ndarray:

@@ -73,8 +73,8 @@ def user_kernel(function: Callable[..., Any]) -> UserKernel:
     return UserKernel(function)
 
 
-def choose_kernel(kernel: Any, dc: float, dtype: Any = np.float64) -> tuple[Body, float]:
-    """Return the kernel's body and its parameter, one over its length."""
+def choose_kernel(kernel: Any, dc: float | None, dtype: Any = np.float64) -> tuple[Body, float]:
+    """Return the kernel's body and its parameter, one over its length; `dc` is None where it differs by point."""
     if isinstance(kernel, str):
         named = {"flat": None, "gaussian": GaussianKernel(), "exponential": ExponentialKernel()}
         if kernel not in named:
@@ -82,11 +82,14 @@ def choose_kernel(kernel: Any, dc: float, dtype: Any = np.float64) -> tuple[Body
         kernel = named[kernel]
     if kernel is None:
         return formulas.flat, 1.0
+    if dc is None and kernel in (GaussianKernel(), ExponentialKernel()):
+        wanted = "GaussianKernel(sigma)" if isinstance(kernel, GaussianKernel) else "ExponentialKernel(length)"
+        raise ValueError(f"the length of the kernel follows from dc, which is not one number; give {wanted}")
     if isinstance(kernel, GaussianKernel):
-        sigma = dc / math.sqrt(2) if kernel.sigma is None else check_distance("sigma", kernel.sigma, dtype)
+        sigma = (dc or 0) / math.sqrt(2) if kernel.sigma is None else check_distance("sigma", kernel.sigma, dtype)
         return formulas.gaussian, 1 / sigma
     if isinstance(kernel, ExponentialKernel):
-        length = dc if kernel.length is None else check_distance("length", kernel.length, dtype)
+        length = (dc or 0) if kernel.length is None else check_distance("length", kernel.length, dtype)
         return formulas.exponential, 1 / length
     if callable(kernel):
         return user_kernel(getattr(kernel, "py_func", kernel)), 1.0

@@ -47,32 +47,57 @@ def chi(distance, per_scale):
 
 
 @body
+def limit_at(i, m, reach2):
+    """Return what `is_within` compares with: the square of the one dc; bound to `own_limit` where each has its own."""
+    return reach2
+
+
+@body
+def own_limit(i, m, dc):
+    """Return the dc of sorted points i to i + m - 1."""
+    return load(dc, i, m)
+
+
+@body
+def is_within(d2, limit):
+    """Return whether a squared distance is within dc; bound to `is_within_own` where `limit` is no square."""
+    return d2 <= limit
+
+
+@body
+def is_within_own(d2, limit):
+    """Compare distances: the square of each dc may round to that of a larger one."""
+    return square_root(d2) <= limit
+
+
+@body
 def add_weight(state, own, positions, j, context):
     """Every point within dc counts with its full weight: chi = 1."""
-    period, reach2, weight, _, _, _, _ = context
-    near = distance2(own, positions, j, period) <= reach2
+    period, limit, weight, _, _, _, _ = context
+    near = is_within(distance2(own, positions, j, period), limit)
     return (state[0] + select(near, weight[j], like(state[0], 0)),)
 
 
 @body
 def add_weighted(state, own, positions, j, context):
     """Count a point itself with `own_part`, others within dc with neighbor_weight * chi(d)."""
-    period, reach2, weight, neighbor_weight, per_scale, self, own_part = context
+    period, limit, weight, neighbor_weight, per_scale, self, own_part = context
     d2 = distance2(own, positions, j, period)
     part = select(self == j, own_part, times(chi(square_root(d2), per_scale), like(d2, neighbor_weight)))
-    return (state[0] + select(d2 <= reach2, times(part, like(d2, weight[j])), like(d2, 0)),)
+    return (state[0] + select(is_within(d2, limit), times(part, like(d2, weight[j])), like(d2, 0)),)
 
 
 @lane_kernel
 def density(i, m, row, cells, reach, reach2, weight, alone, neighbor_weight, per_scale, rho):
-    """Local density of sorted point i: the sum of chi(d) * weight over points with d <= dc.
+    """Local density of sorted point i: the sum of chi(d) * weight over points with d <= dc, that of point i.
 
     `alone` is what the point's own weight counts with: 1, or 0 for several points at one place, which are summed
     elsewhere; it is empty where all are points.
     """
     zero = like(load(weight, i, m), 0)
     own_part = load(alone, i, m) if len(alone) > 0 else like(zero, 1)
-    context = (cells.grid.period, reach2, weight, neighbor_weight, per_scale, places(i, zero), own_part)
+    limit = limit_at(i, m, reach2)
+    context = (cells.grid.period, limit, weight, neighbor_weight, per_scale, places(i, zero), own_part)
     (total,) = fold_neighbours(i, m, cells, reach, (zero,), context)
     store(rho, i, m, total)
 
@@ -152,16 +177,27 @@ def put_back(i, order, rho, delta, nearest, results):
 
 
 # ---------------------------------------------------------------------------------- seeds, outliers, trees, section 2.2
+@body
+def deltas_at(at, deltas):
+    """Return delta_c and delta_o of a point: those of all, or its own from arrays that are not empty."""
+    delta_c, delta_o, delta_c_of, delta_o_of = deltas
+    own_c = delta_c_of[at] if len(delta_c_of) > 0 else delta_c
+    own_o = delta_o_of[at] if len(delta_o_of) > 0 else delta_o
+    return own_c, own_o
+
+
 @kernel
-def classify(i, rho, delta, nearest, rhoc, rhoc_of, delta_c, delta_o, dm, owned, parent, is_seed, is_exit):
+def classify(i, rho, delta, nearest, rhoc, rhoc_of, deltas, owned, parent, is_seed, is_exit):
     """Decide what point i is; `parent` is the point it follows, itself at the root of a tree.
 
     `rhoc_of` holds one threshold per point, or is empty and `rhoc` serves; `owned` says which points are this chunk's,
-    empty for all, and `is_exit` which of them follow one that is not. A nearest higher beyond `dm` does not count.
+    empty for all, and `is_exit` which of them follow one that is not. A nearest higher beyond both deltas does not
+    count.
     """
     at = np.uint32(i)  # unsigned: no look whether it counts from the end
     threshold = rhoc_of[at] if len(rhoc_of) > 0 else rhoc
-    lone = nearest[at] < 0 or delta[at] > dm
+    delta_c, delta_o = deltas_at(at, deltas)
+    lone = nearest[at] < 0 or delta[at] > max(delta_c, delta_o)
     dense = rho[at] >= threshold
     follows = not (lone or delta[at] > (delta_c if dense else delta_o))
     is_seed[at] = dense and not follows
@@ -213,11 +249,12 @@ def end_of_chain(i, root, is_seed, seeds_up_to, number_of_exit, labels):
 
 
 @kernel
-def emit(i, ids, rho, delta, nearest, dm, results):
-    """Write what was measured of point i, with no nearest higher beyond `dm`; `ids` are global, or empty."""
+def emit(i, ids, rho, delta, nearest, deltas, results):
+    """Write what was measured of point i, with no nearest higher beyond both deltas; `ids` are global, or empty."""
     density, separation, nearest_higher = results
     at = np.uint32(i)
-    near = delta[at] <= dm
+    delta_c, delta_o = deltas_at(at, deltas)
+    near = delta[at] <= max(delta_c, delta_o)
     higher = np.int64(nearest[at])
     if len(ids) > 0 and higher >= 0:
         higher = ids[higher]

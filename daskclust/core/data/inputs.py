@@ -23,6 +23,7 @@ from daskclust.core.device.arrays import is_cuda, is_dask, library, on_device_of
 
 LAYER = ("layer",)
 EVENT = ("event",)
+SECTION = ("section",)
 WEIGHT = ("energy", "weight")
 _AXES = ("x", "y", "z")
 
