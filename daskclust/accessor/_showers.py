@@ -37,9 +37,9 @@ def showers(self: Any, *, label: Name = ..., partition: str | Partition = "auto"
     Returns
     -------
     xarray.Dataset
-        Of hits with ``shower`` (int64, noise -1). Of layer clusters with ``label`` (int64, noise -1), ``density`` (GeV),
-        ``delta`` (cm, or of eta and phi; inf where there is no higher one within reach), ``nearest_higher`` (int64
-        index, none -1) and ``is_seed`` (bool).
+        Of hits with ``shower`` (int64, noise -1). Of layer clusters with ``label`` (int64, noise -1), ``density``
+        (GeV), ``delta`` (cm, or of eta and phi; inf where there is no higher one within reach), ``nearest_higher``
+        (int64 index, none -1) and ``is_seed`` (bool).
 
     Examples
     --------
@@ -47,7 +47,7 @@ def showers(self: Any, *, label: Name = ..., partition: str | Partition = "auto"
     >>> hits = hgcal_event(3, hadronic=0.0, n_noise=0, rng=0)
     >>> found = hits.clust.clue(1.5, 0.05, delta_o=3.0).clust.showers()
     >>> int(found["label"].max()) + 1, int(found["shower"].max()) + 1
-    (67, 3)
+    (110, 3)
     """
     ds: xr.Dataset = self._ds
     if isinstance(label, EllipsisType):

@@ -276,7 +276,9 @@ class Job:
         if "output" not in self.outputs:
             return
         dim, own = result["label"].dims[0], self._own
-        added = ["label"] if system == "hca" else [*RESULTS[system], *self.more]  # a height would be a channel of these cells
+        added = (
+            ["label"] if system == "hca" else [*RESULTS[system], *self.more]
+        )  # a height would be a channel of these cells
         if own is not None and own.rows == result.sizes[dim] and (is_converted or not self._has_all(result, added)):
             added += [name for name in ("event", "source") if name in result.variables and name not in own.columns]
             with self.stage("reading"):

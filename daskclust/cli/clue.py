@@ -133,7 +133,7 @@ def _of_showers(text: str | None) -> dict[str, Any]:
     for name in pairs.keys() - known.keys():
         raise ValueError(f"--clue3d names {name!r}{meant(name, known)}; CLUE3D has {listed(known)}")
     flags = {"true": True, "false": False}
-    given = {name: flags.get(value.lower(), number_or_text(value)) for name, value in pairs.items()}
+    given: dict[str, Any] = {name: flags.get(value.lower(), number_or_text(value)) for name, value in pairs.items()}
     CLUE3D(**given)._plan()
     return given
 

@@ -10,7 +10,6 @@ from daskclust.clue3d.plan import ShowerPlan
 from daskclust.core.data.checks import check_positive, check_whole
 from daskclust.core.data.columns import groups, reals
 from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT, Points, read_points, split_points, table_of
-from daskclust.core.data.lazy import meta_of
 from daskclust.core.data.nested import nest
 from daskclust.core.data.units import in_unit, ratio
 from daskclust.core.device.arrays import is_dask
@@ -103,8 +102,8 @@ class CLUE3D(Estimator):
 
     References
     ----------
-    .. [1] F. Pantaleo, M. Rovere, The Iterative Clustering framework for the CMS HGCAL Reconstruction, J. Phys. Conf.
-       Ser. 2438 (2023) 012096, https://doi.org/10.1088/1742-6596/2438/1/012096
+    .. [1] F. Pantaleo, M. Rovere, The Iterative Clustering framework for the CMS HGCAL Reconstruction, Journal of
+       Physics: Conference Series 2438 (2023) 012096, https://doi.org/10.1088/1742-6596/2438/1/012096
     .. [2] CMSSW, RecoHGCal/TICL, plugin PatternRecognitionbyCLUE3D, https://github.com/cms-sw/cmssw
 
     Examples
@@ -171,8 +170,8 @@ class CLUE3D(Estimator):
         ----------
         X : array of shape (n, 3), DataFrame, xarray.Dataset, or awkward.Array
             Layer clusters: x, y, z in cm from the collision, z not 0, as a numpy, cupy or dask array; or a DataFrame, a
-            Dataset (other units of length and energy are converted) or awkward records with ``x``, ``y``, ``z``, ``layer``,
-            ``energy`` (or ``weight``) and, where they are, ``event``, ``radius``, ``is_silicon``: tables of
+            Dataset (other units of length and energy are converted) or awkward records with ``x``, ``y``, ``z``,
+            ``layer``, ``energy`` (or ``weight``) and, where they are, ``event``, ``radius``, ``is_silicon``: tables of
             `daskclust.properties.cluster_table` are such.
         y : None
             Ignored.
@@ -253,7 +252,7 @@ class CLUE3D(Estimator):
         """Return what the plan needs of each layer cluster, in cm and GeV."""
         names = {"layer": LAYER, "event": EVENT, "energy": WEIGHT, "radius": ("radius",), "is_silicon": ("is_silicon",)}
         kinds: dict[str, Any] = {"layer": (groups, np.int64), "energy": (reals, points.X.dtype)}
-        kinds |= {"radius": kinds["energy"], "is_silicon": (groups, np.bool_), "event": kinds["layer"]}
+        kinds |= {"radius": kinds["energy"], "is_silicon": (groups, np.bool_), "event": (_events, np.int64)}
         found: dict[str, Any] = {}
         for name, values in given.items():
             own = next((each for each in names[name] if each in points.columns), None)
@@ -276,28 +275,16 @@ class CLUE3D(Estimator):
             for name, values in found.items()
             if values is not None
         }
-        return {"X": X, "group": _group_of(X, columns.pop("event", None)), **columns}
+        side = (X[:, 2] > 0).astype(np.int64)
+        return {"X": X, "group": 2 * columns.pop("event") + side if "event" in columns else side, **columns}
 
 
-def _group_of(X: Any, event: Any) -> Any:
-    """Return a number for each event and endcap: an even one at z < 0, the next one at z > 0."""
-    if is_dask(X):
-        import dask.array as da
-
-        given = [X[:, 2]] if event is None else [X[:, 2], event]
-        options = {"dtype": np.int64, "meta": meta_of(X).ravel()[:0].astype(np.int64), "token": "daskclust-endcap"}
-        return da.map_blocks(_numbered, *given, **options)
-    return _numbered(X[:, 2], event)
-
-
-def _numbered(z: Any, event: Any = None) -> Any:
-    """Return twice the number of each event, which must leave a bit free, and one more where z is above 0."""
-    side = (z > 0).astype(np.int64)
-    if event is None:
-        return side
-    if len(event) and not (event.min() >= -(2**31) and event.max() < 2**31):
+def _events(name: str, values: Any, first: int = 0) -> Any:
+    """Return numbers of events, a kind of columns: twice as large ones are numbers, too."""
+    values = groups(name, values, first)
+    if len(values) and not (values.min() >= -(2**31) and values.max() < 2**31):
         raise ValueError(
-            f"event must lie within 32 bits, got {event.min()} to {event.max()}; number them again from 0, e.g. by "
+            f"{name} must lie within 32 bits, got {values.min()} to {values.max()}; number them again from 0, e.g. by "
             "np.unique(..., return_inverse=True)"
         )
-    return 2 * event + side
+    return values

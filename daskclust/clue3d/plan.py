@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from daskclust.clue3d import kernels
-from daskclust.clue3d.kernels import ShowerRule, ClusterSizes, Compared
+from daskclust.clue3d.kernels import ClusterSizes, Compared, ShowerRule
 from daskclust.core.data.checks import check_count, check_extent
 from daskclust.core.device.arrays import Cuda, Host, device_of
 from daskclust.core.device.unionfind import flatten

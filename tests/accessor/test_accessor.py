@@ -76,7 +76,7 @@ def marked(ds: xr.Dataset) -> xr.Dataset:
 
 
 DATA = {
-    "layer clusters": lambda: datasets.hgcal_event(9, 20, n_noise=0, rng=0),
+    "layer clusters": lambda: datasets.hgcal_event(9, 20, n_noise=0, rng=0).rename(hit="cluster"),
     "hits": lambda: datasets.calorimeter(3, 200, size=80.0, rng=0),
     "pixels": lambda: datasets.timepix(600, kind="pion45", rng=0),
     "box": lambda: datasets.cosmology_box(2000, rng=0),
@@ -142,7 +142,11 @@ def test_dask_gives_the_same(data: str, name: str, kwargs: Any, results: list[st
     ds = marked(DATA[data]())
     dim = next(iter(ds.sizes))
     lazy = ds.chunk({dim: -(-ds.sizes[dim] // parts)})
-    if parts == 1 or name in ("clue", "showers", "hca"):  # the others take a sample of several chunks, or look at their order
+    if parts == 1 or name in (
+        "clue",
+        "showers",
+        "hca",
+    ):  # the others take a sample of several chunks, or look at their order
         with raise_if_dask_computes():
             found = getattr(lazy.clust, name)(**kwargs)
     else:
