@@ -2,6 +2,7 @@ __version__: str
 
 __all__ = [
     "CLUE",
+    "CLUE3D",
     "DBSCAN",
     "EMST",
     "HDBSCAN",
@@ -34,6 +35,7 @@ from . import workers as workers
 from .clue.estimator import CLUE as CLUE
 from .clue.kernels.density import ExponentialKernel as ExponentialKernel
 from .clue.kernels.density import GaussianKernel as GaussianKernel
+from .clue3d.estimator import CLUE3D as CLUE3D
 from .dbscan.estimator import DBSCAN as DBSCAN
 from .dbscan.estimator import FriendsOfFriends as FriendsOfFriends
 from .events.estimator import EventBuilder as EventBuilder

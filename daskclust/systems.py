@@ -59,6 +59,22 @@ def pixel_hits(n: int, run: Run, dtype: npt.DTypeLike) -> Sample:
     return Sample({name: hits[name].values for name in names}, {})
 
 
+def layer_clusters(n: int, run: Run, dtype: npt.DTypeLike) -> Sample:
+    """Return layer clusters of showers that come from the origin, in both endcaps, and of noise."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    shower, layer = np.arange(n) // 30, rng.integers(1, 25, n)
+    slope, phi = rng.uniform(0.15, 0.4, n)[shower], rng.uniform(-np.pi, np.pi, n)[shower]
+    phi[rng.random(n) < 0.1] += 1.0
+    z = (320 + 2.0 * layer) * np.where(shower % 2, 1, -1)
+    x, y = (slope * abs(z) * turn + rng.normal(0, 0.6, n) for turn in (np.cos(phi), np.sin(phi)))
+    energy = rng.exponential(0.05 + np.exp(-(((layer - 9) / 5.0) ** 2)))
+    columns = {"layer": layer, "event": shower // 3, "sample_weight": energy.astype(dtype)}
+    X = np.stack([x, y, z], axis=1).astype(dtype)
+    return Sample(X, {name: columns[name] for name in ("layer", "sample_weight", *run.columns)})
+
+
 @dataclass(frozen=True)
 class System:
     """What a system is called, where it is, and how it is tried."""
@@ -108,6 +124,17 @@ SYSTEMS: dict[str, System] = {
             ),
             "daskclust.app.systems._clue:Clue",
             ("space",),
+        ),
+        System(
+            "showers",
+            "CLUE3D",
+            "daskclust.clue3d.estimator:CLUE3D",
+            (
+                Run({"critical_density": 0.3}, 3, ("event",)),
+                Run({"critical_density": 0.3, "use_absolute_projective_scale": False}, 3),
+            ),
+            sample=layer_clusters,
+            any_columns=False,
         ),
         System(
             "events",

@@ -79,7 +79,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 def test_every_system_has_one() -> None:
-    assert list(CASES) == list(SYSTEMS)
+    assert list(CASES) == [name for name, system in SYSTEMS.items() if system.explorer_at]
 
 
 @pytest.mark.parametrize("system", quick_first(CASES, 2))

@@ -18,6 +18,7 @@ from daskclust.systems import SYSTEMS
 
 from ._hca import apriori_of, cells_in, cut_of
 from ._results import WITHOUT_EFFECT, Name, Roles, fit, in_roles, like_columns, points_of, system_of, with_results
+from ._showers import SHOWER_AXES, showers
 
 if TYPE_CHECKING:
     from daskclust.core.space.partition import Partition
@@ -260,6 +261,8 @@ class ClustAccessor:
         fitted = fit(estimator, points, event=points.columns.get("event"), partition=partition)
         return self._with(fitted, points, {name: repr(value) for name, value in used.items()})
 
+    showers = _OfEstimator(showers)
+
     def emst(
         self,
         *,
@@ -351,7 +354,7 @@ class ClustAccessor:
 
         Parameters
         ----------
-        estimator : CLUE, EventBuilder, DBSCAN, FriendsOfFriends, HDBSCAN or MahalanobisHCA
+        estimator : CLUE, CLUE3D, EventBuilder, DBSCAN, FriendsOfFriends, HDBSCAN or MahalanobisHCA
             Fitted, e.g. by ``CLUE(...).fit(ds)`` or `daskclust.CLUE.rethreshold`. Of a hierarchy, ``label`` is its
             ``labels_``, of `n_clusters`.
         coordinates, weight
@@ -360,7 +363,7 @@ class ClustAccessor:
         Returns
         -------
         xarray.Dataset
-            As of the method for it: `clue`, `events`, `dbscan`, `fof`, `hdbscan` or `hca`.
+            As of the method for it: `clue`, `showers`, `events`, `dbscan`, `fof`, `hdbscan` or `hca`.
 
         Examples
         --------
@@ -382,6 +385,8 @@ class ClustAccessor:
             return with_results(self._ds, estimator, points, (dim,), used, cut)
         if system == "hdbscan":
             return self._with(estimator, points_of(self._ds, coordinates), {})
+        if system == "showers":
+            return self._with(estimator, points_of(self._ds, SHOWER_AXES), {})
         roles: Roles = {} if system == "fof" else {"weight": (weight, WEIGHT if system == "clue" else ())}
         return self._with(estimator, *in_roles(points_of(self._ds, coordinates), roles))
 

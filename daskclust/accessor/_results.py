@@ -27,6 +27,7 @@ Attributes = dict[str, dict[str, Any]]  # of variables
 
 RESULTS = {
     "clue": ("label", "density", "delta", "nearest_higher", "is_seed", "is_outlier"),
+    "showers": ("label", "density", "delta", "nearest_higher", "is_seed"),
     "events": ("label",),
     "dbscan": ("label", "is_core"),
     "fof": ("label",),
@@ -107,14 +108,14 @@ def system_of(estimator: Any) -> str:
 
 
 def fit(estimator: Any, points: Points, **options: Any) -> Any:
-    """Fit an estimator; where there are no points, on a single zero, which checks its parameters and gives dtypes."""
+    """Fit an estimator; where there are no points, on a single one, which checks its parameters and gives dtypes."""
     if len(points.X):
         return estimator.fit(points, **options)
     parameters, estimator = estimator.get_params(), copy.copy(estimator)
     if "rhoc" in parameters:  # these may be one for each point
         estimator.rhoc, estimator.dc = 0.0, 1.0
         estimator.delta_c = estimator.delta_o = None
-    one = np.zeros((1, points.X.shape[1]), points.X.dtype)
+    one = np.ones((1, points.X.shape[1]), points.X.dtype)
     return estimator.fit(points._replace(X=one, columns={})).set_params(**parameters)
 
 
@@ -163,6 +164,9 @@ def with_results(
     unit = points.units.get(points.axes[0]) if len(points.axes) else None
     if method == "clue":
         parameters, units, attrs = _of_clue(estimator, parameters, points, unit, used)
+    elif method == "showers":
+        across = "cm" if estimator.use_absolute_projective_scale and unit else "1"
+        units, attrs = {}, {"density": {"units": points.units.get("energy")}, "delta": {"units": across}}
     elif method == "events":
         units, attrs = {"dt_max": unit}, {}
     elif method == "hca":
@@ -207,7 +211,13 @@ def _of_clue(
     }
     units = dict.fromkeys(("dc", "delta_c", "delta_o", "wrap"), unit)
     attrs: Attributes = {
-        "density": {"units": density, "dc": lengths.pop("dc", None), "dc_units": unit, "rhoc": one, "rhoc_variable": variable},
+        "density": {
+            "units": density,
+            "dc": lengths.pop("dc", None),
+            "dc_units": unit,
+            "rhoc": one,
+            "rhoc_variable": variable,
+        },
         "delta": {"units": unit, **lengths, "axes": " ".join(axes)},
     }
     attrs["delta"]["periods"] = list(periods)

@@ -146,6 +146,7 @@ class Job:
         for source in sources if must_exist else ():
             check_source(source)
         self.summary: dict[str, Any] = {}
+        self.more: tuple[str, ...] = ()  # results beside those of the system
         self._own: OwnColumns | None = None
         self._is_converted = False
         self.stages: dict[str, float] = {}
@@ -205,7 +206,7 @@ class Job:
         from daskclust.accessor._results import RESULTS
 
         own = {} if self._own is None else self._own.columns
-        known = [*(own or read), "event", "source", *RESULTS[system]]
+        known = [*(own or read), "event", "source", *RESULTS[system], *self.more]
         chosen = self._only or known
         for name in chosen:
             if name not in known:
@@ -275,7 +276,9 @@ class Job:
         if "output" not in self.outputs:
             return
         dim, own = result["label"].dims[0], self._own
-        added = ["label"] if system == "hca" else list(RESULTS[system])  # a height would be a channel of these cells
+        added = (
+            ["label"] if system == "hca" else [*RESULTS[system], *self.more]
+        )  # a height would be a channel of these cells
         if own is not None and own.rows == result.sizes[dim] and (is_converted or not self._has_all(result, added)):
             added += [name for name in ("event", "source") if name in result.variables and name not in own.columns]
             with self.stage("reading"):

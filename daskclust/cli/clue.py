@@ -23,6 +23,7 @@ from daskclust.cli._options import (
     running,
     words_of,
 )
+from daskclust.core.data.quote import listed, meant
 from daskclust.io.files import READABLE
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ EXAMPLES = """
   daskclust clue my.csv --columns px=x,py=y,E=energy --units x=mm,y=mm --dc 2 --rhoc 1 --table t.csv
   # distances that differ by the column thickness, thresholds that are a column
   daskclust clue hits.parquet --section thickness --dc 120=1.3,300=1.8 --rhoc noise_cut --neighbor-weight 0.5
+  # showers of the clusters, by CMS's CLUE3D
+  daskclust clue hits.parquet --dc 1.5 --rhoc 0.05 --delta-o 3 --showers -o showers.parquet
   # in eta and phi, which wraps around
   daskclust clue hits.csv --dc 0.1 --rhoc 5 --coordinates eta,phi --wrap phi=6.283185307
 """
@@ -57,7 +60,13 @@ def clue(
     ] = None,
     section: Annotated[
         str | None,
-        clustering("Column by which lengths such as 120=1.3,300=1.8 differ.", metavar="NAME", default="section or layer"),
+        clustering(
+            "Column by which lengths such as 120=1.3,300=1.8 differ.", metavar="NAME", default="section or layer"
+        ),
+    ] = None,
+    showers: Annotated[bool, clustering("Find showers of the clusters with CLUE3D, too.", "--showers")] = False,
+    clue3d: Annotated[
+        str | None, clustering("Its parameters: critical_density=1,outlier_multiplier=3.", default="CMS's")
     ] = None,
     coordinates: Annotated[str | None, reading("Columns of the axes, e.g. eta,phi; 1 to 4.", default="x,y")] = None,
     file: ColumnOptions,
@@ -72,6 +81,8 @@ def clue(
     Seeds are hits of high density, far from any of higher density; other hits follow the nearest one of higher density.
     """
     job = Job("CLUE", "hits", paths, run)
+    of_showers = _of_showers(clue3d) if showers or clue3d else None
+    job.more = () if of_showers is None else ("shower",)
     axes = names(coordinates)
     sides = pairs_of("--wrap", ",".join(wrap) if wrap else None, "phi=6.283185307")
     periods: Any = {axis: number_or_text(side) for axis, side in sides.items()} if sides else None
@@ -89,15 +100,23 @@ def clue(
         return
     with job.started():
         hits = job.read(partial(read_hits, **naming), chunks, "clue")
+        if of_showers is not None:
+            from daskclust.accessor._showers import check_hits
+
+            check_hits(hits)
         given = in_unit_of(hits[(axes or ["x"])[0]].attrs.get("units"), given)
         options = {"wrap": periods, "coordinates": axes, "partition": partition}
         options |= {} if section is None else {"section": section}
         result = job.cluster(hits, "clue", {**given, **options})
+        if of_showers is not None:
+            result = job.cluster(result, "showers", of_showers)
         words = [said for name, said in _WITHOUT.items() if name not in hits]
         if words and result["label"].size and not run.quiet:
             logger.warning("%s", "; ".join(words))
         n, count = int(result["label"].size), int(result["is_seed"].data.sum())
         job.summary = {"hits": n, "clusters": count, "noise": int((result["label"].data < 0).sum())}
+        if of_showers is not None:
+            job.summary["showers"] = int(result["shower"].data.max()) + 1 if n else 0
         job.none("clusters", lambda: _why(result, given["rhoc"]))
         if 2 * count > n > 1 and isinstance(given["dc"], float):
             unit = result[(axes or ("x",))[0]].attrs.get("units", "the unit of the file")
@@ -105,11 +124,29 @@ def clue(
             job.summary["reason"] = f"{few}: are --units and --dc right?"
         job.save_points(result, "clue", is_converted=file.units is not None)
         weight = "energy" if "energy" in result else None
-        job.table(lambda: cluster_table(result, weight=weight, n_clusters=count))
+
+        def table() -> xr.Dataset:
+            made = cluster_table(result, weight=weight, n_clusters=count)
+            return made if of_showers is None else made.assign(shower=made.clust.showers(**of_showers)["label"])
+
+        job.table(table)
     job.show()
     shown = {"coordinates": coordinates, **given, "neighbor_weight": None}
     shown |= {name: None for name in needs if isinstance(given[name], str | dict)}
     job.next("clue", shown, reading=words_of(file, ColumnOptions))
+
+
+def _of_showers(text: str | None) -> dict[str, Any]:
+    """Return parameters of CLUE3D as they stand in an option."""
+    from daskclust.clue3d.estimator import CLUE3D
+
+    pairs, known = pairs_of("--clue3d", text, "critical_density=1") or {}, CLUE3D().get_params()
+    for name in pairs.keys() - known.keys():
+        raise ValueError(f"--clue3d names {name!r}{meant(name, known)}; CLUE3D has {listed(known)}")
+    flags = {"true": True, "false": False}
+    given: dict[str, Any] = {name: flags.get(value.lower(), number_or_text(value)) for name, value in pairs.items()}
+    CLUE3D(**given)._plan()
+    return given
 
 
 def _why(result: xr.Dataset, rhoc: float | str) -> str:

@@ -33,7 +33,7 @@ def compile_kernels(systems: str | Sequence[str] = "all", *, cuda: bool = False)
     Parameters
     ----------
     systems : str or sequence of str, default "all"
-        ``"clue"``, ``"events"``, ``"fof"``, ``"dbscan"``, ``"hdbscan"``, ``"hca"``, or ``"all"``.
+        ``"clue"``, ``"showers"``, ``"events"``, ``"fof"``, ``"dbscan"``, ``"hdbscan"``, ``"hca"``, or ``"all"``.
     cuda : bool, default False
         Whether they are compiled for this process's GPU, and not for the CPU.
 

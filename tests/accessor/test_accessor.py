@@ -76,13 +76,20 @@ def marked(ds: xr.Dataset) -> xr.Dataset:
 
 
 DATA = {
+    "layer clusters": lambda: datasets.hgcal_event(9, 20, n_noise=0, rng=0).rename(hit="cluster"),
     "hits": lambda: datasets.calorimeter(3, 200, size=80.0, rng=0),
     "pixels": lambda: datasets.timepix(600, kind="pion45", rng=0),
     "box": lambda: datasets.cosmology_box(2000, rng=0),
     "cells": lambda: datasets.cytometry(200, 3, rng=0),
 }
 METHODS = [
-    ("hits", "clue", {"dc": 10.0, "rhoc": 5.0}, ["label", "density", "delta", "nearest_higher", "is_seed", "is_outlier"]),
+    ("layer clusters", "showers", {}, ["label", "density", "delta", "nearest_higher", "is_seed"]),
+    (
+        "hits",
+        "clue",
+        {"dc": 10.0, "rhoc": 5.0},
+        ["label", "density", "delta", "nearest_higher", "is_seed", "is_outlier"],
+    ),
     ("pixels", "events", {"dt_max": 200.0}, ["label"]),
     ("box", "dbscan", {"eps": 0.3}, ["label", "is_core"]),
     ("box", "dbscan", {"eps": 0.3, "weight": "mass"}, ["label", "is_core"]),
@@ -130,7 +137,7 @@ def test_is_the_estimator(data: str, name: str, kwargs: Any, results: list[str])
     assigned = ds.clust.assign(estimator, **({"weight": "mass"} if weight is not None else {}))
     xr.testing.assert_identical(assigned.drop_attrs(deep=False), found.drop_attrs(deep=False))
     assert all(words in found.attrs[name] for words in assigned.attrs[name].split(", "))
-    with pytest.raises(TypeError, match="estimator must be one of daskclust's CLUE, EventBuilder"):
+    with pytest.raises(TypeError, match="estimator must be one of daskclust's CLUE, CLUE3D, EventBuilder"):
         ds.clust.assign("x")
 
 
@@ -140,7 +147,11 @@ def test_dask_gives_the_same(data: str, name: str, kwargs: Any, results: list[st
     ds = marked(DATA[data]())
     dim = next(iter(ds.sizes))
     lazy = ds.chunk({dim: -(-ds.sizes[dim] // parts)})
-    if parts == 1 or name in ("clue", "hca"):  # the others take a sample of several chunks, or look at their order
+    if parts == 1 or name in (
+        "clue",
+        "showers",
+        "hca",
+    ):  # the others take a sample of several chunks, or look at their order
         with raise_if_dask_computes():
             found = getattr(lazy.clust, name)(**kwargs)
     else:

@@ -15,8 +15,9 @@ from daskclust.accessor._hca import cut_of
 from daskclust.cli import app
 from daskclust.cli._job import _DEFAULTS
 from daskclust.cli._options import box_of
-from daskclust.systems import SYSTEMS
+from daskclust.systems import SYSTEMS as ALL
 
+SYSTEMS = {name: system for name, system in ALL.items() if system.explorer_at}
 WITHOUT_EFFECT = {"metric", "metric_params", "algorithm", "leaf_size", "p", "n_jobs"}  # scikit-learn's, of DBSCAN
 ASKED = {("dbscan", "eps"), ("hca", "threshold")}  # a terminal demands them: there is no one scale for all files
 FROM_DATA = {  # what the explorer has from the data: lengths, densities and sizes, which sliders change
@@ -76,6 +77,11 @@ def test_defaults_are_one(name: str) -> None:
         "what next: leaves out"
     )
     assert explorer.keys() - {"cut", "by", "channels"} <= of_command("explore").keys()
+
+
+def test_defaults_of_showers_are_one() -> None:
+    estimator, method = ALL["showers"].estimator, of_function(xr.Dataset().clust.showers)
+    assert of_function(estimator).items() <= method.items()
 
 
 def test_each_exception_is_one() -> None:

@@ -19,6 +19,7 @@ from cases.lanes import quick_first
 
 from daskclust import (
     CLUE,
+    CLUE3D,
     DBSCAN,
     EMST,
     HDBSCAN,
@@ -44,6 +45,7 @@ HITS = {"x": RNG.integers(0, 5, N), "y": RNG.integers(0, 5, N), "toa": np.sort(R
 LABELS = RNG.integers(-1, 4, N)
 NEEDED: dict[Any, dict[str, Any]] = {
     CLUE: {"dc": 0.5, "rhoc": 2.0},
+    CLUE3D: {},
     EventBuilder: {"dt_max": 100.0},
     DBSCAN: {},
     HDBSCAN: {},
@@ -56,6 +58,7 @@ NEEDED: dict[Any, dict[str, Any]] = {
     "dbscan": {"eps": 0.5},
     "hca": {},
     "clue": {"dc": 0.5, "rhoc": 2.0},
+    "showers": {},
     "events": {"dt_max": 100.0},
 }
 
@@ -77,7 +80,11 @@ def fit(estimator: Any, name: str, value: Any, is_lazy: bool, dtype: Any = np.fl
     value = {0: value} if name == "wrap" else value
     needed = {"boxsize": 50.0} if (estimator, name) == (FriendsOfFriends, "b") else NEEDED[estimator]
     fitted = estimator(**{**needed, name: value})
-    fitted.fit(hits if estimator is EventBuilder else lazily(POINTS.astype(dtype), is_lazy))
+    if estimator is CLUE3D:
+        columns = {"layer": lazily(HITS["x"], is_lazy), "sample_weight": lazily(HITS["toa"] / 100, is_lazy)}
+        fitted.fit(lazily(RANDOM.T + 1, is_lazy), **columns)
+    else:
+        fitted.fit(hits if estimator is EventBuilder else lazily(POINTS.astype(dtype), is_lazy))
     if estimator is EMST:
         return [fitted.edges_, fitted.lengths_]
     return [fitted.labels_, fitted.linkage_ if estimator is MahalanobisHCA else fitted.n_clusters_]
@@ -96,6 +103,9 @@ RANDOM = RNG.uniform(0, 50, (3, N))
 def cluster(method: str, name: str, value: Any, is_lazy: bool) -> list[Any]:
     ds = xr.Dataset({column: ("hit", values) for column, values in HITS.items()})
     ds = (ds.chunk(hit=ROWS) if is_lazy else ds) if method == "events" else dataset(is_lazy)
+    if method == "showers":
+        columns = {name: (next(iter(ds.sizes)), HITS[column]) for name, column in (("layer", "x"), ("energy", "toa"))}
+        ds = ds.drop_vars("label").assign(xr.Dataset(columns))
     needed = {} if (method, name) == ("fof", "b") else NEEDED[method]
     value = {"x": value} if name == "wrap" else value
     return [getattr(ds.clust, method)(**{**needed, name: value})["edge" if method == "emst" else "label"].data]

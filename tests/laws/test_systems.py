@@ -25,6 +25,7 @@ EXCEPTIONS = {
     name: {"check_all_zero_sample_weights_error": f"weights of zero have a right answer here: {answer}"}
     for name, answer in {"CLUE": "densities of zero", "DBSCAN": "no core points"}.items()
 }
+WITHOUT_EXPLORER = {"showers"}  # they are of clusters, which are found before
 every_run = pytest.mark.parametrize("name", RUNS)
 every_system = pytest.mark.parametrize("system", ENTRIES, ids=str)
 
@@ -180,7 +181,8 @@ def test_every_name_of_an_entry_exists(system: System) -> None:
 
 
 def test_entries_are_all_that_others_list() -> None:
-    assert tuple(SYSTEMS) == workers.SYSTEMS == tuple(app.systems.SYSTEMS)
+    assert tuple(SYSTEMS) == workers.SYSTEMS
+    assert tuple(app.systems.SYSTEMS) == tuple(name for name in SYSTEMS if name not in WITHOUT_EXPLORER)
     assert tuple(machine.describe()["systems"]) == tuple(SYSTEMS)
     assert {call.split()[0].rstrip(",") for call in TARGETS} >= {
         system.estimator.__name__ for system in SYSTEMS.values()
