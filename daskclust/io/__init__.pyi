@@ -5,6 +5,7 @@ __all__ = [
     "TIMEPIX",
     "Calibration",
     "Field",
+    "KatherineReader",
     "PartsSink",
     "Variable",
     "WordReader",
@@ -57,6 +58,7 @@ from .schema import to_dataset as to_dataset
 from .timepix.calibration import Calibration as Calibration
 from .timepix.calibration import calibrate as calibrate
 from .timepix.calibration import read_calibration as read_calibration
+from .timepix.katherine import KatherineReader as KatherineReader
 from .timepix.katherine import open_katherine as open_katherine
 from .timepix.sources import follow as follow
 from .timepix.sources import receive as receive

@@ -76,8 +76,8 @@ def cluster_table(
           ``is_seed``;
         - ``layer`` (int64): that of the seed, -1 without one; where `ds` has no ``is_seed``, the common layer, -1 where
           a cluster has several; only with ``layer``;
-        - ``event`` (int64), ``chip``: the number that all its points have, -1 where they have several; only where `ds`
-          has them.
+        - ``event``, ``frame`` (int64), ``chip``: the number that all its points have, -1 where they have several; only
+          where `ds` has them.
 
         Of Timepix hits:
 
@@ -90,7 +90,7 @@ def cluster_table(
         - ``x_min``, ``x_max``, ``y_min``, ``y_max`` (type of x and y): bounding box, inclusive;
         - ``seed`` (int64): index in `ds` of the first hit with the largest ToT, of hits without ToT the first one, -1
           without one; ``x_seed``, ``y_seed``, ``tot_max``: its pixel and ToT;
-        - ``event`` (int64), ``layer``: as above.
+        - ``event``, ``frame`` (int64), ``layer``: as above. Hits with ``frame`` need no ``toa``.
 
         In the row of a number without hits sums, pixels and chips are 0, the others NaN. Noise has no row: ``attrs``
         has its ``noise_size`` and ``noise_weight``, which are variables without dimension in a lazy table.
