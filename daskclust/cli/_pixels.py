@@ -39,10 +39,13 @@ class Pixels(ColumnOptions):
     """Hits of a file, or of a readout that is followed, and options of how they are read."""
 
     sources: Annotated[
-        list[str], file_argument("Pixel hits: .tpx3, .t3pa, .parquet, .csv ...; or tcp://", ".tpx3", ".t3pa", *READABLE)
+        list[str],
+        file_argument(
+            "Pixel hits: .tpx3, .t3pa, .parquet, .csv ...; or tcp://", ".tpx3", ".t3pa", ".clog", ".pmf", *READABLE
+        ),
     ]
     format: Annotated[
-        Literal["tpx3", "t3pa", "katherine"] | None,
+        Literal["tpx3", "t3pa", "katherine", "pixet"] | None,
         reading("Format of raw data.", default="by the ending; of tcp://, tpx3"),
     ] = None
     layout: Annotated[
@@ -76,7 +79,7 @@ class Pixels(ColumnOptions):
     @property
     def kind(self) -> str:
         """The format of raw data, or "table"."""
-        endings = {".tpx3": "tpx3", ".t3pa": "t3pa"}
+        endings = {".tpx3": "tpx3", ".t3pa": "t3pa", ".clog": "pixet", ".pmf": "pixet"}
         return self.format or endings.get(Path(self.source).suffix, "tpx3" if self.follow else "table")
 
     @property
@@ -99,7 +102,7 @@ class Pixels(ColumnOptions):
             if is_wrong:
                 raise ValueError(message)
 
-        is_katherine, has_frames = self.kind == "katherine", self.kind in ("katherine", "table")
+        is_katherine, has_frames = self.kind == "katherine", self.kind in ("katherine", "pixet", "table")
         refuse(
             self.layout == "quad" and (is_t3pa or is_katherine),
             f"--layout quad is not for {source}, whose chips are apart; leave it out",
@@ -168,6 +171,8 @@ class Pixels(ColumnOptions):
         source, chunks = self.source, ROUND if for_dask else None
         if self.kind == "t3pa":
             return io.open_t3pa(source, chunks=chunks)
+        if self.kind == "pixet":
+            return io.open_pixet(source, chunks=chunks)
         if self.kind == "katherine":
             return io.open_katherine(source, fast_clock=not self.slow_clock, chunks=chunks, frame=by_frame)
         if not self.is_raw:
