@@ -55,7 +55,7 @@ def pixel_hits(n: int, run: Run, dtype: npt.DTypeLike) -> Sample:
     from daskclust.datasets import timepix
 
     hits = timepix(n, rng=0, rate=2e4, chips=2)
-    hits["frame"] = (hits["toa"] // 1e5).astype("int64")
+    hits["frame"] = hits["toa"] // 1e5
     names = ("x", "y", *(() if "frame" in run.columns else ("toa",)), *run.columns)
     return Sample({name: hits[name].values for name in names}, {})
 

@@ -95,11 +95,11 @@ def open_katherine(
     else:
         is_in = of_hit == check_whole(f"frame of {name}", frame, 0, max(reader._frame, 0))
         columns = {key: values[is_in] for key, values in found.columns.items() if key != "frame"}
-        found = Hits(columns, found.ticks[is_in], found.tot[is_in])
+        found = Decoded(columns, found.ticks[is_in], found.tot[is_in])
     return hits_of_ticks(found.columns, found.ticks, found.tot, source=path, attrs=attrs, chunks=rows)
 
 
-class Hits(NamedTuple):
+class Decoded(NamedTuple):
     """Hits in the order of their words."""
 
     columns: dict[str, npt.NDArray[Any]]  # x, y, chip, frame
@@ -217,7 +217,7 @@ class KatherineReader:
         """
         return np.empty(0)
 
-    def _decode(self, data: npt.NDArray[np.uint8]) -> Hits:
+    def _decode(self, data: npt.NDArray[np.uint8]) -> Decoded:
         """Return the hits of all whole words, and keep what is left."""
         n, rest = divmod(data.size, _WORD)
         self._rest = data[data.size - rest :].tobytes()
@@ -244,7 +244,7 @@ class KatherineReader:
         }
         coarse = offset * _WINDOW + ((low >> np.uint32(14)) & np.uint32(_WINDOW - 1)).astype(np.int64)
         fine = (low & np.uint32(0xF)).astype(np.int64) if self._fast_clock else np.int64(0)
-        return Hits(columns, coarse * COARSE - fine, (low >> np.uint32(4)) & np.uint32(0x3FF))
+        return Decoded(columns, coarse * COARSE - fine, (low >> np.uint32(4)) & np.uint32(0x3FF))
 
     def _of_frame(self, hits: npt.NDArray[np.intp], starts: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
         """Return the frame of each hit."""

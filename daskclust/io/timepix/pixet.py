@@ -20,9 +20,10 @@ from daskclust.io.schema import to_dataset
 from daskclust.io.several import takes_several
 from daskclust.io.timepix.ticks import TOT_TICK
 
-_HEAD = re.compile(rb"(?m)^Frame[ \t]+(\d+)[ \t]*\(([-+.\deE]+),[ \t]*([-+.\deE]+)[ \t]*s\)[ \t\r]*$")
-_NUMBER = rb"[ \t]*[-+.\deE]+[ \t]*"
-_CLUSTER = re.compile(rb"(?:\[" + _NUMBER + rb"(?:," + _NUMBER + rb"){2,3}\]\s*)*")
+_NUMBER = r"[ \t]*[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?[ \t]*"
+_HEAD = re.compile(rf"(?m)^Frame[ \t]+(\d+)[ \t]*\(({_NUMBER}),({_NUMBER})s\)[ \t\r]*$".encode())
+_CLUSTER = re.compile(rf"(?:\[{_NUMBER}(?:,{_NUMBER}){{2,3}}\]\s*)*".encode())
+_MOST = 1 << 16  # pixels across
 _DSC = re.compile(r"^Type=(\w+) (matrix|\[X,Y,C\]|\[X,C\]) width=(\d+) height=(\d+)\s*$", re.MULTILINE)
 
 Columns = dict[str, npt.NDArray[Any]]
@@ -81,6 +82,10 @@ def open_pixet(
     is_log, about = name.lower().endswith(".clog"), dict[str, Any]()
     columns, n_frames = _of_log(name, data) if is_log else _of_frames(name, data, about)
     values = columns.pop("value")
+    for numbers in (values, columns.get("toa", values)):
+        if not (np.abs(numbers) < 2.0**53).all():
+            wrong = numbers[~(np.abs(numbers) < 2.0**53)][0]
+            raise ValueError(f"{name} has the value {wrong}, which is no count, energy or time; is it damaged?")
     if value is None:
         is_energy = bool((values % 1).any()) if is_log else about.get("Calibrated", 0.0) == 1
         named = str(about.get("Frame name", "ToT")).strip().lower()
@@ -180,7 +185,7 @@ def _of_log(path: str, data: bytes) -> tuple[Columns, int]:
     found = _numbers(body, names, ",") if data.rstrip()[-1:] in (b"", b"]", b")") else None
     if found is None or len(found["x"]) != len(opens) or (len(at) and at[0] < 0) or (len(opens) and not heads):
         _explain(path, data)
-    number = np.array([int(head[1]) for head in heads] or [0])
+    number = np.array([int(head[1][:19]) % 2**62 for head in heads] or [0])
     time, exposure = (np.array([float(head[k]) for head in heads] or [0.0]) for k in (2, 3))
     if (np.diff(number) <= 0).any():
         number = np.arange(1, len(heads) + 1)
@@ -213,7 +218,7 @@ def _of_frames(path: str, data: bytes, about: dict[str, Any]) -> tuple[Columns, 
         raise ValueError(f"{path} ends within a line, {quoted(data[-40:].decode('utf-8', 'replace'))}; is it complete?")
     data = re.sub(rb"[ \t]+", b"\t", re.sub(rb"[ \t\r]+(?=\n|$)", b"", data))
     if kind == "matrix":
-        found = _numbers(data, [str(k) for k in range(width)], "\t")
+        found = _numbers(data, [str(k) for k in range(width)], "\t") if width else None
         many = len(found["0"]) // height if found else 0
         if found is None or many * height != len(found["0"]):
             raise ValueError(f"{path} has no frames of {height} lines with {width} numbers each; is it complete?")
@@ -248,7 +253,7 @@ def _described(path: str, about: dict[str, Any]) -> tuple[str | None, int, int, 
         return None, 0, 0, []
     text = Path(place).read_text("utf-8", "replace")
     kinds = {(kind, int(width), int(height)) for _, kind, width, height in _DSC.findall(text)}
-    if text[:1] != "A" or len(kinds) != 1:
+    if text[:1] != "A" or len(kinds) != 1 or max(max(each[1:]) for each in kinds) > _MOST:
         raise ValueError(
             f"{place} describes no frames of one kind as text, but {quoted(text[:40])}; save them as ASCII in Pixet"
         )
@@ -261,7 +266,7 @@ def _told(block: str) -> dict[str, Any]:
     """Return what a block of a description says, by name: numbers, or texts."""
     found = re.findall(r'(?m)^"([^"\n]+)" \("[^\n]*"\):\n(\w+)\[\d+\]\n(.*)$', block)
     texts = {name: (text.strip().replace(",", "."), kind) for name, kind, text in found}
-    is_number = re.compile(r"[-+.\deE]+").fullmatch
+    is_number = re.compile(_NUMBER).fullmatch
     return {
         name: float(text) if "char" not in kind and is_number(text) else text for name, (text, kind) in texts.items()
     }
@@ -276,7 +281,9 @@ def _numbers(text: bytes, names: Any, separator: str) -> Columns | None:
     try:
         table = csv.read_csv(
             pa.BufferReader(text),
-            read_options=csv.ReadOptions(column_names=list(names)),
+            read_options=csv.ReadOptions(
+                column_names=list(names), use_threads=False
+            ),  # small parts, and some are wrong
             parse_options=csv.ParseOptions(delimiter=separator, quote_char=False, ignore_empty_lines=True),
             convert_options=csv.ConvertOptions(column_types=types, null_values=[]),
         )
