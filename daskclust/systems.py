@@ -51,11 +51,12 @@ def strip(n: int, run: Run, dtype: npt.DTypeLike) -> Sample:
 
 
 def pixel_hits(n: int, run: Run, dtype: npt.DTypeLike) -> Sample:
-    """Return hits of a pixel detector in the order of time; times are float64 whatever the dtype."""
+    """Return hits of a pixel detector in the order of time, float64 whatever the dtype, or of frames of 100 us."""
     from daskclust.datasets import timepix
 
     hits = timepix(n, rng=0, rate=2e4, chips=2)
-    names = ("x", "y", "toa", *run.columns)
+    hits["frame"] = hits["toa"] // 1e5
+    names = ("x", "y", *(() if "frame" in run.columns else ("toa",)), *run.columns)
     return Sample({name: hits[name].values for name in names}, {})
 
 
@@ -143,6 +144,7 @@ SYSTEMS: dict[str, System] = {
             (
                 *(Run({"dt_max": 100.0, "variant": variant}) for variant in ("local", "global", "static")),
                 Run({"dt_max": 100.0, "min_hits": 2}, columns=("chip",)),
+                Run({}, columns=("chip", "frame")),
             ),
             "daskclust.app.systems._events:Events",
             ("windows",),

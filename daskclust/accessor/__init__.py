@@ -147,7 +147,7 @@ class ClustAccessor:
         Parameters
         ----------
         partition : str or Partition, default "auto"
-            See the class. ``toa`` is converted to ns, the unit of `dt_max`.
+            See the class. ``toa`` is converted to ns, the unit of `dt_max`; without `dt_max`, ``frame`` is used.
 
         Returns
         -------
@@ -155,7 +155,7 @@ class ClustAccessor:
             With ``label`` (int64, noise -1).
         """
         builder = SYSTEMS["events"].estimator(*args, **parameters)
-        return self._with(builder.fit(self._ds, partition=partition), self._hits(), {})
+        return self._with(builder.fit(self._ds, partition=partition), self._hits(builder), {})
 
     @_OfEstimator
     def dbscan(
@@ -377,7 +377,7 @@ class ClustAccessor:
         if not hasattr(estimator, "labels_"):
             raise ValueError(f"{estimator!r} is not fitted; call its fit method first")
         if system == "events":
-            return self._with(estimator, self._hits(), {})
+            return self._with(estimator, self._hits(estimator), {})
         if system == "hca":
             points, dim, left_out = cells_in(self._ds, coordinates)
             cut = {"n_clusters": estimator.n_clusters, "min_size": 1}
@@ -390,8 +390,10 @@ class ClustAccessor:
         roles: Roles = {} if system == "fof" else {"weight": (weight, WEIGHT if system == "clue" else ())}
         return self._with(estimator, *in_roles(points_of(self._ds, coordinates), roles))
 
-    def _hits(self) -> Points:
-        """Return the times of pixel hits, which are converted to ns where they have a unit."""
+    def _hits(self, builder: Any) -> Points:
+        """Return the times of pixel hits, which are converted to ns where they have a unit, or their frames."""
+        if builder.dt_max is None:
+            return Points(self._ds["frame"].data, ("frame",), {})
         toa = self._ds["toa"]
         return Points(toa.data, ("toa",), {}, units={"toa": "ns"} if "units" in toa.attrs else {})
 

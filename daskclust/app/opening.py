@@ -98,6 +98,8 @@ def _opened(path: str | list[str], suffix: str, name: str, options: dict[str, An
 
 def _reader(path: Path, system: str | None, chosen: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     suffix = path.suffix.lower()
+    if suffix in (".clog", ".pmf"):
+        return "open_pixet", {}
     if suffix in (".tpx3", ".t3pa"):
         return f"open_{suffix[1:]}", {}
     if suffix == ".fcs":

@@ -388,7 +388,7 @@ class CellOptions:
 def check_source(source: str | Path) -> None:
     """Refuse, before libraries are imported, a file that is not there, or is none; folders are left to readers."""
     name, _ = split_member(str(source))
-    if not name.startswith("tcp://") and not os.path.isdir(name):
+    if not name.startswith(("tcp://", "udp://")) and not os.path.isdir(name):
         check_file(name)
 
 

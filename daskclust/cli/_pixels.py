@@ -39,8 +39,15 @@ class Pixels(ColumnOptions):
     """Hits of a file, or of a readout that is followed, and options of how they are read."""
 
     sources: Annotated[
-        list[str], file_argument("Pixel hits: .tpx3, .t3pa, .parquet, .csv ...; or tcp://", ".tpx3", ".t3pa", *READABLE)
+        list[str],
+        file_argument(
+            "Pixel hits: .tpx3, .t3pa, .parquet, .csv ...; or tcp://", ".tpx3", ".t3pa", ".clog", ".pmf", *READABLE
+        ),
     ]
+    format: Annotated[
+        Literal["tpx3", "t3pa", "katherine", "pixet"] | None,
+        reading("Format of raw data.", default="by the ending; of tcp://, tpx3"),
+    ] = None
     layout: Annotated[
         Literal["chips", "quad"] | None, reading("Chips apart, or side by side.", default="the file's, or chips")
     ] = None
@@ -53,7 +60,10 @@ class Pixels(ColumnOptions):
     disorder: Annotated[float, _readout("How much earlier than one before it a hit may come, us.", min=0)] = 600.0
     on_reset: Annotated[Literal["continue", "restart"], _readout("What times do where global time jumps.")] = "continue"
     trigger: Annotated[int | None, _readout("TDC channel, 1 or 2: gives times of flight, ns.", min=1, max=2)] = None
-    follow: Annotated[bool, _readout("Go on as the file grows, or read tcp://; Ctrl-C ends it.", "--follow")] = False
+    slow_clock: Annotated[bool, _readout("Katherine: the fast clock (fToA) is off.", "--slow-clock")] = False
+    follow: Annotated[
+        bool, _readout("Go on as the file grows, or read tcp:// or udp://; Ctrl-C ends it.", "--follow")
+    ] = False
     idle: Annotated[float | None, _readout("End after so many seconds without data.", default="never", min=0)] = None
     reconnect: Annotated[bool, _readout("Connect to tcp:// again where the connection is lost.", "--reconnect")] = False
 
@@ -67,22 +77,40 @@ class Pixels(ColumnOptions):
         return [replace(self, sources=[source]) for source in self.sources]
 
     @property
+    def kind(self) -> str:
+        """The format of raw data, or "table"."""
+        endings = {".tpx3": "tpx3", ".t3pa": "t3pa", ".clog": "pixet", ".pmf": "pixet"}
+        return self.format or endings.get(Path(self.source).suffix, "tpx3" if self.follow else "table")
+
+    @property
     def is_raw(self) -> bool:
         """Whether the source has raw words, without coordinates of its own."""
-        return self.follow or self.source.endswith(".tpx3")
+        return self.kind in ("tpx3", "katherine")
 
-    def check(self, run: Running, where: str | None) -> None:
+    @property
+    def is_readout(self) -> bool:
+        """Whether the source is no file."""
+        return self.source.startswith(("tcp://", "udp://"))
+
+    def check(self, run: Running, where: str | None, dt_max: float | None) -> None:
         """Refuse, before any work, options that do not go with each other, or with the kind of file."""
-        source, is_readout, is_t3pa = self.source, self.source.startswith("tcp://"), self.source.endswith(".t3pa")
-        is_table = not (self.is_raw or is_t3pa)
+        source, is_readout, is_t3pa = self.source, self.is_readout, self.kind == "t3pa"
+        is_table = self.kind == "table"
         self.naming()  # raises where --columns or --units are no pairs NAME=VALUE
 
         def refuse(is_wrong: Any, message: str) -> None:
             if is_wrong:
                 raise ValueError(message)
 
+        is_katherine, has_frames = self.kind == "katherine", self.kind in ("katherine", "pixet", "table")
         refuse(
-            self.layout == "quad" and is_t3pa, f"--layout quad is not for {source}, whose chips are apart; leave it out"
+            self.layout == "quad" and (is_t3pa or is_katherine),
+            f"--layout quad is not for {source}, whose chips are apart; leave it out",
+        )
+        refuse(self.slow_clock and not is_katherine, "--slow-clock is for --format katherine; leave it out")
+        refuse(
+            dt_max is None and not has_frames,
+            f"{source} has no frames: --dt-max must be given, the largest difference of times in ns, such as 200",
         )
         of_words: dict[str, Any] = {
             "--gap": self.gap,
@@ -90,14 +118,19 @@ class Pixels(ColumnOptions):
             "--trigger": self.trigger,
         }
         for name, value in of_words.items():
-            refuse(value and not self.is_raw, f"{name} is for raw .tpx3 words, got {source}; leave it out")
+            refuse(value and self.kind != "tpx3", f"{name} is for raw .tpx3 words, got {source}; leave it out")
         for name in ("columns", "units"):
             refuse(getattr(self, name) and not is_table, f"--{name} is for tables, got {source}; leave it out")
         refuse(
             self.follow and len(self.sources) > 1, f"--follow reads one readout, got {len(self.sources)}; choose one"
         )
         refuse(is_readout and not self.follow, f"{source} is a running readout; add --follow")
-        refuse(self.reconnect and not is_readout, f"--reconnect is for tcp://host:port, got {source}; leave it out")
+        is_tcp = source.startswith("tcp://")
+        refuse(self.reconnect and not is_tcp, f"--reconnect is for tcp://host:port, got {source}; leave it out")
+        refuse(
+            is_readout and not is_tcp and not is_katherine,
+            f"{source} has datagrams, which are read of a Katherine; add --format katherine",
+        )
         if not self.follow:
             refuse(self.idle is not None, f"--idle {self.idle} is for --follow; leave it out, or add --follow")
         else:
@@ -107,15 +140,17 @@ class Pixels(ColumnOptions):
             )
             refuse(run.dry_run, "--dry-run needs a file with all its hits, got --follow; leave one of them out")
             refuse(
-                not is_readout and not source.endswith(".tpx3"),
-                f"--follow reads raw words, of a .tpx3 file or tcp://host:port, got {source}; leave --follow out",
+                not is_readout and (not self.is_raw or not (self.format or source.endswith(".tpx3"))),
+                f"--follow reads raw words, of a .tpx3 file or tcp://host:port, got {source}; leave --follow out, or "
+                "add --format",
             )
             for name in ("workers", "scheduler"):
                 refuse(getattr(run, name), f"--follow clusters in this process; leave --{name} out")
         if where is not None:  # no table of clusters of such a source could be asked
             energy = ["energy"] * (is_table or self.calibration is not None)
             tof = ["tof"] * (is_table or bool(self.trigger))
-            check_columns(where, ["x", "y", "toa", "tot", "chip", *energy, *tof])
+            frame = ["frame"] * (dt_max is None)
+            check_columns(where, ["x", "y", "toa", "tot", "chip", *frame, *energy, *tof])
 
     def open_as_is(self, path: Path, chunks: Any) -> xr.Dataset:
         """Return the hits of a table, in the order of the file."""
@@ -123,20 +158,27 @@ class Pixels(ColumnOptions):
 
         return io.read_hits(path, field="timepix", chunks=chunks, layout=self.layout, **self.naming([path]))
 
-    def open(self, *, for_dask: bool, first_row: int | None = None) -> xr.Dataset:
+    def open(
+        self, *, for_dask: bool, first_row: int | None = None, by_frame: Literal["all"] | None = None
+    ) -> xr.Dataset:
         """Return the hits of a file, lazy where the format allows it; `for_dask` as dask arrays.
 
-        Rows of a table are numbered from `first_row` on where that is given.
+        They are in the order of time, or of frames. Rows of a table are numbered from `first_row` on where it is given.
         """
         from daskclust import io
         from daskclust.io.rows import About, OnDemand
 
-        source = self.source
-        if source.endswith(".t3pa"):
-            return io.open_t3pa(source, chunks=ROUND if for_dask else None)
+        source, chunks = self.source, ROUND if for_dask else None
+        if self.kind == "t3pa":
+            return io.open_t3pa(source, chunks=chunks)
+        if self.kind == "pixet":
+            return io.open_pixet(source, chunks=chunks)
+        if self.kind == "katherine":
+            return io.open_katherine(source, fast_clock=not self.slow_clock, chunks=chunks, frame=by_frame)
         if not self.is_raw:
             table = self.open_as_is(Path(source), (About if for_dask else OnDemand)(ROUND))
-            return _in_time(table if first_row is None else _with_rows(table, first_row), for_dask=for_dask)
+            clock = "toa" if by_frame is None else "frame"
+            return _in_time(table if first_row is None else _with_rows(table, first_row), clock, for_dask=for_dask)
         options: dict[str, Any] = {"layout": self.layout or "chips", "gap": self.gap, "on_reset": self.on_reset}
         options["disorder"] = 1e3 * self.disorder
         if not for_dask and self.trigger is None:
@@ -165,13 +207,18 @@ class Pixels(ColumnOptions):
 
     def readout(self, builder: EventBuilder, stop: threading.Event, prepare: Prepare, run: Running) -> EventStream:
         """Return the stream of a running readout, or of a file that grows."""
-        from daskclust.io import WordReader
+        from daskclust.io import KatherineReader, WordReader
         from daskclust.io.timepix import sources
         from daskclust.readout.stream import EventStream
 
         source = self.source
         layout: Literal["chips", "quad"] = self.layout or "chips"
-        if source.startswith("tcp://"):
+        reader: WordReader | KatherineReader
+        if self.kind == "katherine":
+            reader = KatherineReader(fast_clock=not self.slow_clock, frames=builder.dt_max is None)
+        else:
+            reader = WordReader(layout=layout, gap=self.gap, trigger=self.trigger, on_reset=self.on_reset)
+        if self.is_readout:
             items = sources.receive(source, reconnect=self.reconnect, idle=self.idle, stop=stop.is_set)
         else:
             items = sources.follow(source, idle=self.idle, stop=stop.is_set)
@@ -181,7 +228,7 @@ class Pixels(ColumnOptions):
             disorder=1e3 * self.disorder,
             buffer=ROUND,
             chip=layout != "quad",
-            reader=WordReader(layout=layout, gap=self.gap, trigger=self.trigger, on_reset=self.on_reset),
+            reader=reader,
             prepare=lambda hits: prepare(hits.assign_attrs(layout=layout, gap=self.gap)),
             cuda=run.cuda,
         )
@@ -220,12 +267,14 @@ def _with_rows(data: xr.Dataset, first_row: int) -> xr.Dataset:
     return data.assign({ROW: on_demand("hit", numbers, data.sizes["hit"], np.int64, {}, None)})
 
 
-def _in_time(data: xr.Dataset, *, for_dask: bool) -> xr.Dataset:
-    """Return hits in the order of time: as they are, or, where they are not, sorted in memory."""
+def _in_time(data: xr.Dataset, clock: str, *, for_dask: bool) -> xr.Dataset:
+    """Return hits in the order of time, or of frames: as they are, or, where they are not, sorted in memory."""
     import numpy as np
 
+    if clock not in data:
+        return data  # which is refused
     if for_dask:
-        toa = data["toa"].data
+        toa = data[clock].data
         ends = toa.map_blocks(_ends, chunks=((2,) * toa.numblocks[0],), token="daskclust-io-order").compute()
     else:
         from daskclust.core.device.threads import in_threads, thread_count
@@ -233,14 +282,14 @@ def _in_time(data: xr.Dataset, *, for_dask: bool) -> xr.Dataset:
         windows, found = _windows(data), {}
 
         def look(number: int) -> None:
-            toa = data["toa"].isel(hit=windows[number]).compute(scheduler="synchronous")
+            toa = data[clock].isel(hit=windows[number]).compute(scheduler="synchronous")
             found[number] = _ends(toa.values)
 
         in_threads(look, len(windows), thread_count())
         ends = np.concatenate([found[number] for number in range(len(windows))])
     if (ends[1:] >= ends[:-1]).all():
         return data
-    in_order = data.compute().sortby("toa")
+    in_order = data.compute().sortby(clock)
     return in_order.chunk({"hit": ROUND}) if for_dask else in_order
 
 
@@ -248,7 +297,7 @@ def _windows(data: xr.Dataset) -> list[slice]:
     """Return which hits of a file are read at once."""
     from daskclust.core.space.partition import block_sizes
 
-    told = data["toa"].encoding.get("preferred_chunks", {}).get("hit")
+    told = data["x"].encoding.get("preferred_chunks", {}).get("hit")
     ends = list(itertools.accumulate(data.chunks.get("hit") or told or block_sizes(data.sizes["hit"], ROUND)))
     return [slice(start, stop) for start, stop in zip([0, *ends], ends, strict=False)]
 

@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from daskclust.cli._errors import Terminated, handling
 from daskclust.cli._estimate import estimate
@@ -33,6 +33,7 @@ _UNDER_WAY = 3  # batches that wait to be written: row groups are larger than ba
 _LOST = (
     "n_late", "n_clock_jumps", "n_unknown", "n_count_fb", "n_chunks_cut", "n_bytes_skipped", "n_bytes_truncated",
     "n_special", "n_lost_data_intervals", "n_toa_turns",
+    "n_lost_pixels", "n_missing_pixels", "n_aborted", "n_unknown_words", "n_truncated_bytes",
 )  # fmt: skip
 """Counts of a file that tell of what is no hit, or not where it should be."""
 _TOLD = "noise_hits", "late_hits", "split_clusters", "reconnections"
@@ -44,6 +45,8 @@ EXAMPLES = """
   daskclust events run.tpx3 --dt-max 200 --calibration matrices --trigger 1 --table c.parquet
   # a readout while it runs, until a minute without data
   daskclust events tcp://localhost:8451 --follow --idle 60 --dt-max 200 --table c.parquet
+  # a Katherine that sends to this machine; hits of frames need no --dt-max
+  daskclust events udp://0.0.0.0:1556 --follow --format katherine --dt-max 200 --table c.parquet
   # until Ctrl-C; what was received is kept, whatever ends it
   daskclust events tcp://localhost:8451 --follow --reconnect --dt-max 200 -o h.parquet
 """
@@ -60,7 +63,8 @@ def events(
 ) -> None:
     """Build clusters of pixel hits from a Timepix detector.
 
-    Hits of touching pixels, close in time, are one cluster. Window by window, with the answer of all at once. Memory is
+    Hits of touching pixels, close in time, are one cluster; with a column frame and without --dt-max, those of one
+    frame. Window by window, with the answer of all at once. Memory is
     bounded for raw files and readouts, and for Parquet and HDF5 in the order of time; other formats are read at once.
     """
     job = Job("Events", "hits", pixels.sources, run, must_exist=not pixels.follow)
@@ -72,7 +76,7 @@ def events(
     builder._plan()  # refused before anything starts
     files = pixels.each()
     for file in (pixels, *files):
-        file.check(run, where)
+        file.check(run, where, builder.dt_max)
     noisy = NoisyPixels(pixels.max_pixel_hits)
     prepare = noisy.around(pixels.preparation(), lazy=run.is_on_dask)
     if run.dry_run:
@@ -80,8 +84,9 @@ def events(
         estimate(job, pixels.open_as_is, lambda *_: EventPlan.cost, None, ROUND, in_windows=in_windows)
         return
     ending = Ending(keep=pixels.follow)
+    by_frame: Literal["all"] | None = "all" if builder.dt_max is None else None
     if pixels.is_raw and run.only is not None:
-        job.check_columns(("x", "y", "toa", "tot", "chip", "energy", "tof"), "events")
+        job.check_columns(("x", "y", "toa", "tot", "chip", "frame", "energy", "tof"), "events")
     with job.started():
         if pixels.follow:
             with ending.heeding():
@@ -92,7 +97,7 @@ def events(
         else:
             told = []
             for file in files if pixels.max_pixel_hits is not None else ():
-                noisy.count_all(file.open(for_dask=run.is_on_dask), job)
+                noisy.count_all(file.open(for_dask=run.is_on_dask, by_frame=by_frame), job)
 
             def opened() -> Iterator[xr.Dataset]:
                 first_row = 0
@@ -100,7 +105,7 @@ def events(
                     job.work.read(Path(file.source), is_lazy=run.is_on_dask)
                     with job.stage("reading"):
                         rows_from = first_row if "output" in job.outputs else None
-                        data = file.open(for_dask=run.is_on_dask, first_row=rows_from)
+                        data = file.open(for_dask=run.is_on_dask, first_row=rows_from, by_frame=by_frame)
                     if not first_row:
                         job.open_own(data, "events", is_converted=bool(pixels.columns or pixels.units))
                     first_row += data.sizes["hit"]
@@ -136,7 +141,8 @@ def _why(pixels: Pixels, builder: EventBuilder, prepare: Prepare, job: Job) -> s
     from daskclust.events.estimator import EventBuilder
 
     every = EventBuilder(**{**builder.get_params(), "min_hits": 1})
-    streams = (windows(file.open(for_dask=False), every, prepare, job) for file in pixels.each())
+    by_frame: Literal["all"] | None = "all" if every.dt_max is None else None
+    streams = (windows(file.open(for_dask=False, by_frame=by_frame), every, prepare, job) for file in pixels.each())
     largest = max(int(table["size"].max(initial=0)) for stream in streams for table in stream)
     return f"min-hits {builder.min_hits} exceeds the largest cluster, {largest}"
 

@@ -50,6 +50,10 @@ RULES: dict[str, Body] = {
 }
 
 
+BY_FRAME = 0.5
+"""What `dt_max` is where numbers of frames take the place of times."""
+
+
 class OwnClusters(NamedTuple):
     """A chunk's clusters, to be numbered, on the device of its hits; those of all chunks wait for the merge."""
 
@@ -67,6 +71,7 @@ class EventPlan(Plan):
     variant: str  # one of `RULES`
     connectivity: int  # 8 or 4
     min_hits: int
+    clock: str = "toa"  # or "frame": the column whose values are the times
 
     name = "events"
     cost = Cost(seconds=50e-9, size=70)
@@ -289,8 +294,8 @@ class EventPlan(Plan):
         earliest = time_of(measures, 0)
         if earliest < before.latest:
             raise ValueError(
-                f"the chunk that begins with hit {measures.chunk.ids[0]} has a hit at toa {earliest}, earlier than "
-                f'{before.latest} in a chunk before it; partition="windows" divides the hits again by time'
+                f"the chunk that begins with hit {measures.chunk.ids[0]} has a hit at {self.clock} {earliest}, earlier "
+                f'than {before.latest} in a chunk before it; partition="windows" divides the hits again by time'
             )
 
     def _in_order(self, hits: Hits) -> NDArray[np.int32]:

@@ -5,6 +5,7 @@ __all__ = [
     "TIMEPIX",
     "Calibration",
     "Field",
+    "KatherineReader",
     "PartsSink",
     "Variable",
     "WordReader",
@@ -17,6 +18,7 @@ __all__ = [
     "open_fcs",
     "open_katherine",
     "open_particles",
+    "open_pixet",
     "open_t3pa",
     "open_tpx3",
     "open_tpx3_triggers",
@@ -29,6 +31,7 @@ __all__ = [
     "to_dataset",
     "to_device",
     "write_cells",
+    "write_clog",
     "write_hits",
     "write_particles",
     "write_tpx3",
@@ -57,7 +60,10 @@ from .schema import to_dataset as to_dataset
 from .timepix.calibration import Calibration as Calibration
 from .timepix.calibration import calibrate as calibrate
 from .timepix.calibration import read_calibration as read_calibration
+from .timepix.katherine import KatherineReader as KatherineReader
 from .timepix.katherine import open_katherine as open_katherine
+from .timepix.pixet import open_pixet as open_pixet
+from .timepix.pixet import write_clog as write_clog
 from .timepix.sources import follow as follow
 from .timepix.sources import receive as receive
 from .timepix.t3pa import open_t3pa as open_t3pa

@@ -115,9 +115,9 @@ def read_hits(
 
     Several files become one data set; they must have the same columns and units. A list keeps its order; a glob and a
     folder are in the order of names, where numbers count as numbers. ``source`` tells the file of each point, by its
-    number in ``attrs["files"]``. Numbers of ``event`` go on from file to file, so that event 0 of two files are two
-    events; files of a calorimeter without ``event`` are an event each. Attributes that count (``n_...``) are added,
-    others that differ are lists.
+    number in ``attrs["files"]``. Numbers of ``event`` (of Timepix, ``frame`` too) go on from file to file, so that
+    event 0 of two files are two events; files of a calorimeter without ``event`` are an event each. Attributes that
+    count (``n_...``) are added, others that differ are lists.
 
     Examples
     --------

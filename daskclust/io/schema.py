@@ -248,7 +248,8 @@ def _by_prefix(names: Sequence[str], chosen: Mapping[str, str], used: set[str], 
 
 def _check_complete(chosen: Mapping[str, str], found: Sequence[str], naming: Naming) -> None:
     """Raise when a required variable has no column."""
-    missing = [name for name in naming.known.required if name not in chosen.values()]
+    instead, there = naming.known.instead, set(chosen.values())
+    missing = [name for name in naming.known.required if not {name, instead.get(name)} & there]
     if missing:
         pairs = ", ".join(f"'its name': {name!r}" for name in missing)
         remedy = f"name it with columns={{{pairs}}}"

@@ -78,8 +78,8 @@ def takes_several(
 def joined(found: Mapping[str, xr.Dataset], chunks: Any = None) -> xr.Dataset:
     """Return the data sets of files as one, with ``source``, the number of the file of each point.
 
-    Events go on from file to file. A file of a calorimeter without events is one event. Small files share a chunk where
-    `chunks` are `About` so long.
+    Events and frames go on from file to file. A file of a calorimeter without events is one event. Small files share a
+    chunk where `chunks` are `About` so long.
     """
     files = list(found)
     first, dim = found[files[0]], next(str(dim) for dim in found[files[0]].sizes if dim != "channel")
@@ -97,10 +97,12 @@ def joined(found: Mapping[str, xr.Dataset], chunks: Any = None) -> xr.Dataset:
     )
     about = {"long_name": "number of the file, from 0", FILES: files}
     ds[SOURCE] = (dim, _numbers(sizes, ds.chunks.get(dim)), about)
-    if "event" in first.variables:
-        event = ds["event"]
-        ds["event"] = (dim, _numbered_on(event.data.astype(np.int64, copy=False), sizes), event.attrs)
-    elif first.attrs.get("field") == CALORIMETER.name:
+    is_calorimeter = first.attrs.get("field") == CALORIMETER.name
+    for name in ("event", *([] if is_calorimeter else ["frame"])):
+        if name in first.variables:
+            number = ds[name]
+            ds[name] = (dim, _numbered_on(number.data.astype(np.int64, copy=False), sizes), number.attrs)
+    if is_calorimeter and "event" not in first.variables:
         ds["event"] = ds[SOURCE].astype(np.int64).assign_attrs(CALORIMETER.attrs["event"])
         if len(files) > 1:
             logger.warning("the files have no event numbers: each of the %d files is one event", len(files))
@@ -216,7 +218,8 @@ def _check_names(what: str, names: Iterable[Any], file: str, wanted: Iterable[An
 
 def _tell_of_times(parts: Sequence[xr.Dataset], files: Sequence[str]) -> None:
     """Warn where hits in memory, which are in the order of time, of one file are not all after those of the last."""
-    spans = [(file, ds["toa"].data) for file, ds in zip(files, parts, strict=True) if "toa" in ds and not ds.chunks]
+    timed = [(file, ds) for file, ds in zip(files, parts, strict=True) if "toa" in ds and "frame" not in ds]
+    spans = [(file, ds["toa"].data) for file, ds in timed if not ds.chunks]
     spans = [(file, toa) for file, toa in spans if len(toa)]
     for (before, earlier), (file, toa) in pairwise(spans):
         if toa[0] < earlier[-1]:

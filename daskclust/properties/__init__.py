@@ -89,8 +89,8 @@ def cluster_table(
           a cluster has several; only with ``layer``;
         - ``time``, ``time_error``: mean weighted by 1 / time_error**2, and its resolution, of points whose
           ``time_error`` is above 0; NaN without one; only where `ds` has both;
-        - ``event`` (int64), ``chip``: the number that all its points have, -1 where they have several; only where `ds`
-          has them.
+        - ``event``, ``frame`` (int64), ``chip``: the number that all its points have, -1 where they have several; only
+          where `ds` has them.
 
         Of Timepix hits:
 
@@ -103,7 +103,7 @@ def cluster_table(
         - ``x_min``, ``x_max``, ``y_min``, ``y_max`` (type of x and y): bounding box, inclusive;
         - ``seed`` (int64): index in `ds` of the first hit with the largest ToT, of hits without ToT the first one, -1
           without one; ``x_seed``, ``y_seed``, ``tot_max``: its pixel and ToT;
-        - ``event`` (int64), ``layer``: as above.
+        - ``event``, ``frame`` (int64), ``layer``: as above. Hits with ``frame`` need no ``toa``.
 
         In the row of a number without hits sums, pixels and chips are 0, the others NaN. Noise has no row: ``attrs``
         has its ``noise_size`` and ``noise_weight``, which are variables without dimension in a lazy table.

@@ -17,7 +17,7 @@ from . import _lazy
 from ._columns import checked
 from ._summary import Array, Columns, Groups, Summary, TableSteps, grouped
 
-_GROUPS = ("event", "layer", "chip")
+_GROUPS = ("event", "layer", "chip", "frame")
 
 
 def group_columns(

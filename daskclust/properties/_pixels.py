@@ -73,9 +73,11 @@ def pixel_table(
     if weight is not None:
         variable(ds, weight, "weight")
     missing = [name for name in _NEEDED if name not in ds]
-    if missing:
+    is_untimed = missing == ["toa"] and "frame" in ds  # a frame is the time of its hits, then
+    if missing and not is_untimed:
         raise ValueError(f"the Timepix data set has no {', '.join(missing)}; it has {', '.join(map(str, ds))}")
     given = {name: ds[name].data for name in (*_NEEDED, "tot", *_OPTIONAL) if name in ds}
+    given |= {"toa": ds["frame"].data} if is_untimed else {}
     tot = given["tot"] if "tot" in given else xr.zeros_like(ds["x"], np.float32).data
     arrays = checked({"labels": label_values(ds, labels), **given, "tot": tot}, ds["x"].shape, _KINDS)
     arrays, n_clusters = _lazy.counted(arrays, n_clusters)
@@ -90,9 +92,11 @@ def pixel_table(
     columns = _lazy.columns(arrays, steps, n_clusters)
     if "tot" not in given:
         del columns["tot"], columns["tot_max"]
+    if is_untimed:
+        del given["toa"], columns["toa"], columns["toa_last"]
     columns = {**columns, **group_columns(ds, ds["x"], arrays["labels"], n_clusters, columns)}
     units = {name: ds[source].attrs.get("units") for name, source in _SOURCES.items() if source in given}
-    units |= {"size": "1", "seed": "1", "angle": "rad", "noise_size": "1", "event": "1", "layer": "1"}
+    units |= {"angle": "rad"} | dict.fromkeys(("size", "seed", "noise_size", "event", "layer", "frame"), "1")
     first = [name for name in ("size", "tot", "energy") if name in columns]
     return table_of({name: columns[name] for name in dict.fromkeys([*first, *columns])}, units)
 

@@ -12,6 +12,8 @@ from daskclust.core.data.columns import column, doubles, for_kernels, groups, in
 from daskclust.core.data.datasets import variable_of
 from daskclust.core.data.inputs import columns_of
 from daskclust.core.data.units import HITS
+from daskclust.events.estimator import check_clock
+from daskclust.events.plan import EventPlan
 
 Columns = dict[str, NDArray[Any]]
 
@@ -19,7 +21,8 @@ ROW = "source_row"
 """A column that goes through a stream: the row of a table that a hit comes from."""
 
 _KINDS = dict.fromkeys((ROW, "x", "y"), integers) | dict.fromkeys(("tot", "energy", "tof"), native)
-_KINDS |= {"chip": groups, "toa": doubles}
+_KINDS |= {"chip": groups, "toa": doubles, "frame": integers}
+_OTHERS = "chip", "tot", "energy", "tof", ROW
 
 
 def count_hits(item: Any) -> int:
@@ -28,17 +31,25 @@ def count_hits(item: Any) -> int:
         return len(item) // 8
     if hasattr(item, "sizes"):
         return max(item.sizes.values(), default=0)
-    return len(item["toa"] if isinstance(item, dict) else item)
+    return len(item["x"] if isinstance(item, dict) else item)
 
 
-def named(item: Any) -> Any:
+def named(item: Any, plan: EventPlan) -> Any:
     """Return the columns of hits in a table or mapping, of those that a stream knows."""
-    return columns_of(item, ("x", "y", "toa"), ("chip", "tot", "energy", "tof", ROW))
+    if plan.clock == "toa":
+        columns = columns_of(item, ("x", "y", "toa"), (*_OTHERS, "frame"))
+    else:
+        columns = columns_of(item, ("x", "y"), ("frame", *_OTHERS, "toa"))
+    check_clock(plan, "frame" in columns)
+    return columns
 
 
-def checked(item: Any) -> Columns:
+def checked(item: Any, plan: EventPlan) -> Columns:
     """Return the columns of hits in the types of kernels, if all times are finite."""
-    columns = {name: for_kernels(name, column(name, values, _KINDS[name])) for name, values in named(item).items()}
+    given = named(item, plan)
+    columns = {name: for_kernels(name, column(name, values, _KINDS[name])) for name, values in given.items()}
+    if "toa" not in columns:
+        return columns
     with np.errstate(invalid="ignore", over="ignore"):
         total = columns["toa"].sum()  # finite where all are, mostly: one quick pass
     if not np.isfinite(total):
@@ -58,7 +69,7 @@ def concatenated(parts: list[Columns | None]) -> Columns | None:
             raise ValueError(
                 f"hits with the columns {sorted(part)} follow hits with {sorted(given[0])}; give all the same"
             )
-    full = [part for part in given if len(part["toa"])] or given[:1]
+    full = [part for part in given if len(part["x"])] or given[:1]
     if len(full) == 1:
         return full[0]
     return {name: np.concatenate([part[name] for part in full]) for name in given[0]}
@@ -71,8 +82,8 @@ def part_of(hits: Columns, places: Any) -> Columns:
 
 def without_places(hits: Columns, places: NDArray[np.int64]) -> Columns:
     """Return the hits at all other places; those before the first of them, which are most, are not looked at."""
-    first = int(places[0]) if len(places) else len(hits["toa"])
-    goes = np.ones(len(hits["toa"]) - first, np.bool_)
+    first = int(places[0]) if len(places) else len(hits["x"])
+    goes = np.ones(len(hits["x"]) - first, np.bool_)
     goes[places - first] = False
     return {name: np.concatenate([values[:first], values[first:][goes]]) for name, values in hits.items()}
 

@@ -70,7 +70,7 @@ def cluster_on_gpu(
     """
     plan = builder._plan()
     window, lanes = check_whole("window", window, 1, clamp=True), check_whole("lanes", lanes, 1)
-    columns = checked_columns(hits, ...)
+    columns = checked_columns(hits, plan)
     toa = columns["toa"]
     if is_dask(toa) or is_cuda(toa):
         raise TypeError(f"hits must be in host memory, got {type(toa)!r}; EventBuilder.fit takes them as they are")
@@ -94,7 +94,7 @@ def cluster_in_lanes(plan: EventPlan, columns: Columns, window: int, lanes: int)
             with _lane.stream:
                 joined, facts = _join(plan, part, room)
                 if on_cuda.is_refused(facts) or facts[DESCENTS]:
-                    _refuse(columns)
+                    _refuse(columns, plan.clock)
                 # windows are taken in their order, so that the first that is under way waits for no other
                 first = before[k].result()
                 before[k + 1].set_result(first + int(facts[COUNT]))
@@ -125,12 +125,14 @@ def quiet_windows(toa: NDArray[np.float64], dt_max: float, window: int) -> NDArr
     return np.array([*begin, len(toa)] if len(toa) else [0], np.int64)
 
 
-def _refuse(columns: Columns) -> None:
+def _refuse(columns: Columns, clock: str) -> None:
     """Say which hit is not finite, out of order, or too far out."""
     toa = columns["toa"]
     refuse(Hits(columns["x"], columns["y"], columns.get("chip", np.empty(0, np.uint8)), toa), range(len(toa)))
     k = int(np.argmax(toa[1:] < toa[:-1])) + 1
-    raise ValueError(f"hits must be in the order of time, got toa[{k}] = {toa[k]} after {toa[k - 1]}; sort them first")
+    raise ValueError(
+        f"hits must be in the order of time, got {clock}[{k}] = {toa[k]} after {toa[k - 1]}; sort them first"
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------- lanes

@@ -24,7 +24,8 @@ from daskclust.core.device.timesort import order_of_times
 from daskclust.core.merge.labels import NOISE, without_small
 from daskclust.core.run.engine import run_in_memory
 from daskclust.events.estimator import EventBuilder
-from daskclust.io.timepix.sources import Break
+from daskclust.io.timepix.katherine import KatherineReader
+from daskclust.io.timepix.sources import Break, Cut
 from daskclust.io.timepix.tpx3.stream import WordReader
 from daskclust.io.timepix.tpx3.triggers import time_of_flight
 from daskclust.properties import cluster_table
@@ -103,13 +104,15 @@ class EventStream:
     Parameters
     ----------
     source : iterable
-        Items of raw ``.tpx3`` bytes of any length, or of hits: Datasets, DataFrames or mappings with ``x``, ``y``,
-        ``toa`` (ns) and perhaps ``chip``, ``tot``, ``energy``, ``tof``, the same in all. `daskclust.io.follow` and
-        `daskclust.io.receive` make one of a growing file and of a socket.
+        Items of raw bytes of any length (``.tpx3``, or of the `reader`), or of hits: Datasets, DataFrames or mappings
+        with ``x``, ``y``, ``toa`` (ns) and perhaps ``chip``, ``tot``, ``energy``, ``tof``, the same in all.
+        `daskclust.io.follow` and `daskclust.io.receive` make one of a growing file and of a socket.
     builder : EventBuilder
-        What a cluster is.
+        What a cluster is. Without ``dt_max``, hits have a ``frame``, and need no ``toa``: the clusters of a frame come
+        out when a later frame begins.
     disorder : float, default 600_000.0
-        How much earlier than one before it a hit may be (ns). 0: the hits are in the order of time.
+        How much earlier than one before it a hit may be (ns). 0: the hits are in the order of time. Not for frames,
+        which are taken to come in their order.
     buffer : int, default 1_048_576
         Hits that make a round.
     latency : float, default 1.0
@@ -119,9 +122,9 @@ class EventStream:
         and counted: a pixel that fires without end makes a cluster without end.
     chip : bool, default True
         Whether chips are apart; False where coordinates are common to all.
-    reader : WordReader, optional
-        What makes hits of bytes; by default one for chips that are apart. With a ``trigger``, hits and clusters get
-        times of flight.
+    reader : WordReader or KatherineReader, optional
+        What makes hits of bytes; by default a WordReader for chips that are apart. With a ``trigger``, hits and
+        clusters get times of flight.
     prepare : function, optional
         Takes and returns a Dataset of hits before they are clustered: calibration, correction of timewalk.
     cuda : bool, default False
@@ -132,11 +135,12 @@ class EventStream:
     counters : Counters
         Those after the last table.
     complete_to : float
-        Clusters whose last hit is earlier (ns) have all their hits; of the later ones the end may have cut some off.
+        Clusters whose last hit is earlier (ns), or whose frame is smaller, have all their hits; of the later ones the
+        end may have cut some off.
     seconds : dict of str to float
         Seconds spent so far on ``"clustering"`` and on making each ``"table"``, without those of compiling kernels and
         of waiting for hits.
-    reader : WordReader
+    reader : WordReader or KatherineReader
         Its ``counts`` tell which words came.
 
     Notes
@@ -168,14 +172,15 @@ class EventStream:
         latency: float = 1.0,
         max_open: int | None = None,
         chip: bool = True,
-        reader: WordReader | None = None,
+        reader: WordReader | KatherineReader | None = None,
         prepare: Callable[[xr.Dataset], xr.Dataset] | None = None,
         cuda: bool = False,
     ) -> None:
         self._source = source
         self._min_hits = builder.min_hits
         self._plan = replace(builder._plan(), min_hits=1)
-        self._disorder = check_positive("disorder", disorder, zero=True)
+        disorder = check_positive("disorder", disorder, zero=True)
+        self._disorder = disorder if self._plan.clock == "toa" else 0.0
         self._buffer = check_whole("buffer", buffer, 1, clamp=True)
         self._latency = check_positive("latency", latency, zero=True)
         least = max(16 * self._buffer, 1 << 22)
@@ -212,6 +217,7 @@ class EventStream:
     def _found(self) -> Iterator[_Round]:
         """Yield what each round completes, of a stream without hits one round without any."""
         held, empty = _Held(), {name: np.empty(0, dtype) for name, dtype in _EMPTY.items()}
+        empty |= {"frame": np.empty(0, np.int64)} if self._plan.clock == "frame" else {}
         is_first = True
         error: Exception | None = None
         prefetch = Prefetch(self._source, count_hits)
@@ -221,15 +227,15 @@ class EventStream:
             try:
                 for item in items:
                     decoded.append(self._decoded(item))
+                if is_last and len((rest := self.reader.close())["x"]):
+                    decoded.append(self._decoded(rest))
             except Exception as raised:  # what came before is given first
                 error, is_last = raised, True
-            if is_last and error is None and len((rest := self.reader.close())["toa"]):
-                decoded.append(self._decoded(rest))
-            empty = next((columns for columns in decoded if not len(columns["toa"])), empty)
-            fresh = [columns for columns in decoded if len(columns["toa"])]
+            empty = next((columns for columns in decoded if not len(columns["x"])), empty)
+            fresh = [columns for columns in decoded if len(columns["x"])]
             if not fresh and not is_last:
                 continue
-            self._count(hits_in=sum(len(columns["toa"]) for columns in fresh))
+            self._count(hits_in=sum(len(columns["x"]) for columns in fresh))
             with self._timed("clustering"):
                 found = self._round(held, fresh, is_last)
             if found is not None:
@@ -246,22 +252,23 @@ class EventStream:
     def _round(self, held: _Held, fresh: list[Columns], is_last: bool) -> _Round | None:
         """Cluster what is in order, and return what is complete."""
         hits = concatenated([held.hits, *fresh])
-        if hits is None or len(hits["toa"]) == 0:
+        if hits is None or len(hits["x"]) == 0:
             return None
-        toa = hits["toa"]
+        toa = hits[self._plan.clock]
         late = int(np.count_nonzero(toa[held.n_hits :] < held.horizon))
         held.latest = max(held.latest, float(toa.max()))
         held.horizon = np.inf if is_last else held.latest - self._disorder
         self.complete_to = held.latest - self._disorder - self._plan.dt_max
         if (toa[1:] < toa[:-1]).any():
-            hits = part_of(hits, order_of_times(toa))
-        ready = int(np.searchsorted(hits["toa"], held.horizon))
+            hits = part_of(hits, order_of_times(toa.astype(np.float64, copy=False)))
+        toa = hits[self._plan.clock]
+        ready = int(np.searchsorted(toa, held.horizon))
         if ready == 0:
             held.hits = hits
             self._count(late_hits=late, backlog=held.n_hits)
             return None
         labels = self._labels(part_of(hits, slice(ready)))
-        closed, split = self._closed(hits["toa"][:ready], labels, held.horizon)
+        closed, split = self._closed(toa[:ready], labels, held.horizon)
         begin = first_place(labels, closed)  # from here on some are of open clusters
         stays = begin + np.flatnonzero(labels[begin:] >= closed)
         labels[stays] = NOISE
@@ -270,8 +277,8 @@ class EventStream:
         return _Round(part_of(hits, slice(ready)), labels, stays, closed) if len(stays) < ready else None
 
     def _labels(self, hits: Columns) -> NDArray[np.int64]:
-        names = ("toa", "x", "y", "chip") if self._chip and "chip" in hits else ("toa", "x", "y")
-        columns = {name: hits[name] for name in names}
+        names = ("x", "y", "chip") if self._chip and "chip" in hits else ("x", "y")
+        columns = {"toa": hits[self._plan.clock].astype(np.float64, copy=False)} | {name: hits[name] for name in names}
         if self._cuda:
             return cluster_in_lanes(self._plan, columns, _WINDOW, _LANES)[0]
         labels: NDArray[np.int64] = run_in_memory(self._plan, columns)["labels"]
@@ -329,11 +336,12 @@ class EventStream:
     def _decoded(self, item: Any) -> Columns:
         """Return the hits of an item, by name."""
         if isinstance(item, Break):
-            self._count(reconnections=1)
+            self._count(reconnections=0 if isinstance(item, Cut) else 1)
             item = self.reader.close()
         elif isinstance(item, bytes | bytearray | memoryview):
             item = self.reader.feed(item)
-        return checked(item if self._prepare is None else self._prepare(dataset_of(named(item))))
+        prepared = item if self._prepare is None else self._prepare(dataset_of(named(item, self._plan)))
+        return checked(prepared, self._plan)
 
 
 class _Round(NamedTuple):
@@ -355,4 +363,4 @@ class _Held:
 
     @property
     def n_hits(self) -> int:
-        return 0 if self.hits is None else len(self.hits["toa"])
+        return 0 if self.hits is None else len(self.hits["x"])

@@ -12,7 +12,7 @@ from cases.files.tpx3_words import chunk, global_time, tdc
 from cases.files.writers import write_gmhc
 
 from daskclust import datasets
-from daskclust.io import write_cells, write_tpx3
+from daskclust.io import write_cells, write_clog, write_tpx3
 
 _POINTS = "points.of"
 
@@ -51,6 +51,18 @@ def t3pa(folder: Path) -> list[Path]:
     lines = pd.DataFrame(columns)[::-1].to_csv(sep="\t", index=False, lineterminator="\r\n")
     few.write_bytes(lines.rstrip().encode())
     return [full, few]
+
+
+def pixet(folder: Path) -> list[Path]:
+    """Cluster logs of frames, and in time; a list of pixels, and a matrix, without their descriptions."""
+    hits = _pixels().assign(label=("hit", np.arange(_pixels().sizes["hit"]) // 3))
+    of_frames = hits.drop_vars("toa").assign(frame=hits["label"] // 9)
+    timed, log, sparse, matrix = (_made(folder) / name for name in ("t.clog", "f.clog", "s.txt", "m.pmf"))
+    write_clog(hits, timed)
+    write_clog(of_frames, log)
+    sparse.write_text("#\n".join(f"{k}\t{9 * k}\t{k}\n" * 9 for k in range(1, 20)))
+    np.savetxt(matrix, np.arange(3 * 20 * 20).reshape(60, 20) % 7, fmt="%d")
+    return [timed, log, sparse, matrix]
 
 
 def katherine(folder: Path) -> list[Path]:

@@ -158,6 +158,8 @@ _OWN: dict[str, tuple[Mutation, ...]] = {
     ".tpx3": _BINARY,
     ".raw": _BINARY,
     ".t3pa": _TEXT,
+    ".clog": _TEXT,
+    ".pmf": _TEXT,
     ".txt": _TEXT,
     ".fcs": (*_BINARY, *_TEXT),
     "": (*_BINARY, *_TEXT),

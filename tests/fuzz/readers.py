@@ -49,9 +49,9 @@ def _backend(path: Path) -> xr.Dataset:
         return ds.load()
 
 
-def _stream(path: Path) -> Any:
+def _stream(reader: io.WordReader | io.KatherineReader, path: Path) -> Any:
     """Read bytes of a readout, cut anywhere."""
-    reader, data = io.WordReader(), path.read_bytes()
+    data = path.read_bytes()
     for start in range(0, len(data), 999):
         reader.feed(data[start : start + 999])
     return reader.close()
@@ -76,9 +76,11 @@ KINDS = {
     "tpx3-lazy": Kind(files.tpx3, lambda path: _lazy(path).compute(), cases=25),
     "tpx3-backend": Kind(files.tpx3, _backend, cases=50),
     "tpx3-triggers": Kind(files.tpx3, io.open_tpx3_triggers),
-    "tpx3-stream": Kind(files.tpx3, _stream),
+    "tpx3-stream": Kind(files.tpx3, lambda path: _stream(io.WordReader(), path)),
     "t3pa": Kind(files.t3pa, io.open_t3pa),
     "katherine": Kind(files.katherine, partial(io.open_katherine, frame=0)),
+    "katherine-stream": Kind(files.katherine, lambda path: _stream(io.KatherineReader(frames=True), path)),
+    "pixet": Kind(files.pixet, io.open_pixet),
     "fcs": Kind(files.fcs, partial(io.open_fcs, data_set=0)),
     "fcs-lazy": Kind(files.fcs, lambda path: io.open_fcs(path, data_set=0, chunks=50).compute(), cases=100),
     "gmhc": Kind(files.gmhc, lambda path: io.read_gmhc(path, chunks=50).compute()),

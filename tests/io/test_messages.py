@@ -23,6 +23,7 @@ READERS: list[tuple[str, Any]] = [
     *[(f"a{suffix}", io.open_particles) for suffix in (".hdf5", ".parquet", ".npy", ".arborx", ".zarr")],
     *[(f"a{suffix}", io.read_cells) for suffix in (".csv", ".parquet", ".fcs", ".bin")],
     ("a.tpx3", io.open_tpx3), ("a.tpx3", io.open_tpx3_triggers), ("a.t3pa", io.open_t3pa), ("a.raw", io.open_katherine),
+    ("a.clog", io.open_pixet),
     ("a.fcs", io.open_fcs), ("a.bin", io.read_gmhc), ("a.csv", lambda path: open_file(Path(path))),
     ("a.txt", lambda path: io.read_calibration(*[path] * 4)),
 ]  # fmt: skip

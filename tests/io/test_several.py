@@ -61,6 +61,7 @@ FORMATS: dict[str, tuple[Callable[..., None], Callable[[int], xr.Dataset], Read]
     "triggers.tpx3": (write_run, pixels, io.open_tpx3_triggers),
     "run.t3pa": (write_t3pa, pixels, io.open_t3pa),
     "run.raw": (write_katherine, pixels, io.open_katherine),
+    "run.clog": (lambda ds, path: io.write_clog(ds.clust.events(200.0), path), pixels, io.open_pixet),
 }
 WAYS: dict[str, Callable[[Path, str], tuple[Any, tuple[int, ...]]]] = {
     "list": lambda folder, suffix: ([folder / f"run_{k}{suffix}" for k in NUMBERS], NUMBERS),

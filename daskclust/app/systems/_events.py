@@ -38,7 +38,8 @@ class Events(ExplorerSystem):
         self._hits = hits_of_pixels(ds)
         most = float(self._hits.max(initial=1))
         words = "pixels with more are hidden"
-        self.parameters = (*Events.parameters, Parameter("max_pixel_hits", "log", most, 1.0, most, doc=words))
+        own = [each for each in Events.parameters if each.name != "dt_max" or "frame" not in ds.variables]
+        self.parameters = (*own, Parameter("max_pixel_hits", "log", most, 1.0, most, doc=words))
 
     def _run(self, how: dict[str, Any]) -> xr.Dataset:
         """Return the events of pixels that are not noisy; hits of the others are noise."""

@@ -6,7 +6,7 @@ A field is one `Field`: a point dimension and a tuple of `Variable`. Readers nam
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Kind = Literal["float", "int", "bool"]
@@ -62,6 +62,8 @@ class Field:
         Column names of a file without names, by the number of its columns.
     marks : tuple of str
         Names of columns, in lower case, that tell this field from the others.
+    instead : mapping of str to str
+        Variables that may be there instead of a required one.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Field:
     required: tuple[str, ...]
     headerless: Mapping[int, tuple[str, ...]]
     marks: tuple[str, ...] = ()
+    instead: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def attrs(self) -> dict[str, dict[str, str]]:
@@ -127,10 +130,12 @@ TIMEPIX = Field(
         Variable("energy", "float", "float32", "keV", "deposited energy", ("e", "energy_kev"), True),
         Variable("tof", "float", "float64", "ns", "time since the last trigger", ("tof_ns", "time_of_flight"), True),
         Variable("event", "int", "int64", "1", "event number", ("event_id", "eventid", "evt")),
+        Variable("frame", "int", "int64", "1", "frame number", ("frame_id", "frameid", "frame_number")),
         Variable("truth", "int", "int64", "1", "true cluster number, noise -1"),
         Variable("label", "int", "int64", "1", "cluster number, noise -1", ("cluster_id", "clusterid")),
     ),
     required=("x", "y", "toa"),
+    instead={"toa": "frame"},
     headerless={3: ("x", "y", "toa"), 4: ("x", "y", "toa", "tot")},
     marks=("toa", "toa_ns"),
 )

@@ -1,4 +1,4 @@
-"""The bytes of a running readout, from a file that grows or through TCP."""
+"""The bytes of a running readout, from a file that grows, through TCP or UDP."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import logging
 import os
 import socket
 import stat
+import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 
 from daskclust.io.replacing import naming
 
@@ -16,10 +17,18 @@ _log = logging.getLogger(__name__)
 
 _BLOCK = 1 << 22  # bytes that are read at once
 _ATTEMPT, _LOOK = 2.0, 0.2  # s to wait for a connection, and for bytes, before `stop` is asked again
+_DATUM = 6  # bytes of a word of the Katherine, of which datagrams have whole ones
+_DATAGRAM = 1 << 16  # the longest
+_ROOM = 1 << 25  # bytes that the system is asked to keep of datagrams that are not read yet
+_LOST = getattr(socket, "SO_RXQ_OVFL", 40)  # Linux tells how many datagrams had no room
 
 
 class Break(bytes):
     """An item without bytes: those that follow do not go on where those before it ended."""
+
+
+class Cut(Break):
+    """A `Break` after a datagram that ended within a word."""
 
 
 def follow(
@@ -86,17 +95,20 @@ def receive(
     stop: Callable[[], bool] | None = None,
     reconnect: bool = False,
 ) -> Iterator[bytes]:
-    """Yield the bytes that come through TCP until the sender closes the connection.
+    """Yield the bytes that come through TCP until the sender closes the connection, or through UDP.
 
     Parameters
     ----------
     address : str
         ``tcp://host:port`` connects to a readout that listens there; ``tcp://listen@host:port`` waits there for a
-        readout to connect, as SERVAL names it. An IPv6 host is in brackets.
+        readout to connect, as SERVAL names it. ``udp://host:port`` is an address of this machine, to which a Katherine
+        sends datagrams (port 1556); ``udp://0.0.0.0:port`` takes those to all its addresses. An IPv6 host is in
+        brackets.
     idle : float, optional
-        Seconds without a byte after which the readout is complete. By default only the sender ends it.
+        Seconds without a byte after which the readout is complete. By default only the sender ends it; through UDP
+        nobody does.
     timeout : float, optional
-        Seconds without a connection that are an error. By default there is no limit.
+        Seconds without a connection, or a first datagram, that are an error. By default there is no limit.
     stop : function, optional
         Asked a few times a second; True ends it.
     reconnect : bool, default False
@@ -107,7 +119,9 @@ def receive(
     ------
     bytes
         Never empty, but for a `Break` after each new connection. What is not asked for is not read, so the sender has
-        to wait: TCP's own back-pressure.
+        to wait: TCP's own back-pressure. Datagrams are joined, and what is in excess of whole words of 6 bytes at the
+        end of one is followed by a `Break`. Those for which the system had no room, as clustering was too slow, are
+        lost; a warning tells how many (``sysctl net.core.rmem_max`` limits the room).
 
     Raises
     ------
@@ -117,6 +131,10 @@ def receive(
     """
     listens, host, port = parse_address(address)
     stop = stop or (lambda: False)
+    if address.startswith("udp"):
+        with naming(address):
+            yield from _datagrams(address, host, port, idle, timeout, stop)
+        return
     since, connections, told = time.monotonic(), 0, 0
 
     def has_ended() -> bool:
@@ -159,15 +177,52 @@ def _blocks(connection: socket.socket, has_ended: Callable[[], bool]) -> Iterato
         yield block
 
 
+def _datagrams(
+    address: str, host: str, port: int, idle: float | None, timeout: float | None, stop: Callable[[], bool]
+) -> Iterator[bytes]:
+    """Yield what datagrams have, all that wait at once; tell of those that were lost."""
+    since, has_come, lost = time.monotonic(), False, 0
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _ROOM)
+        with suppress(OSError):
+            connection.setsockopt(socket.SOL_SOCKET, _LOST, 1)
+        connection.bind((host, port))
+        while not stop():
+            connection.settimeout(_LOOK)
+            found = list[bytes]()
+            size, ends_within = 0, False
+            with suppress(TimeoutError, BlockingIOError):
+                while size < _BLOCK and not ends_within:
+                    datagram, told, _, _ = connection.recvmsg(_DATAGRAM, socket.CMSG_SPACE(4))
+                    connection.settimeout(0.0)
+                    found.append(datagram)
+                    size, ends_within = size + len(datagram), len(datagram) % _DATUM != 0
+                    now = [int.from_bytes(data, sys.byteorder) for _, kind, data in told if kind == _LOST]
+                    if now and now[0] != lost:
+                        _log.warning("%d datagrams to %s were lost: they came too fast", now[0] - lost, address)
+                        lost = now[0]
+            if size:
+                yield b"".join(found)
+                since, has_come = time.monotonic(), True
+            if ends_within:
+                yield Cut()
+            limit = idle if has_come else timeout
+            if limit is not None and time.monotonic() - since > limit:
+                if has_come:
+                    return
+                raise TimeoutError(f"no datagram came to {host}:{port} for {limit:g} s")
+
+
 def parse_address(address: str) -> tuple[bool, str, int]:
-    """Return whether to listen, host and port of ``tcp://[listen@]host:port``."""
+    """Return whether to listen, host and port of ``tcp://[listen@]host:port`` or ``udp://host:port``."""
     scheme, mark, rest = address.partition("://")
     listens = rest.startswith("listen@")
     host, colon, port = rest.removeprefix("listen@").rpartition(":")
     number = int(port) if port.isascii() and port.isdigit() else 65536
-    if scheme != "tcp" or not mark or not host or not colon or number > 65535:
+    if scheme not in ("tcp", "udp")[: 2 - listens] or not mark or not host or not colon or number > 65535:
         raise ValueError(
-            f"{address!r} is not an address; write tcp://host:port to connect, tcp://listen@host:port to wait there"
+            f"{address!r} is not an address; write tcp://host:port to connect, tcp://listen@host:port to wait there, "
+            "udp://host:port for datagrams that are sent there"
         )
     return listens, host.strip("[]"), number
 

@@ -79,8 +79,12 @@ def test_equals_a_decoder_word_by_word(write: Any, words: list[int], first: int,
 def test_frames(write: Any) -> None:
     first = [hit(1, 0, 50, 1, 0), word(5, 1), hit(2, 0, 60, 1, 0)]
     path = write(raw([*first, word(7), word(7), hit(3, 0, 55, 1, 0), word(12, 1), word(7)]))
-    with pytest.raises(ValueError, match=r"has hits in 2 frames, .*; choose one with frame=0 to frame=3"):
-        open_katherine(path)
+    every = open_katherine(path)
+    assert rows_of(every, "frame", "x", "toa") == [(0, 1, 1250), (0, 2, 25 * (2**14 + 60)), (2, 3, 1375)]
+    assert every.attrs["n_unsorted"] == 0
+    one = write(raw([word(7), hit(1, 0, 50, 1, 0), hit(1, 0, 40, 1, 0)]), ".one")
+    assert "frame" not in open_katherine(one)
+    assert rows_of(open_katherine(one, frame="all"), "frame", "toa") == [(0, 1000), (0, 1250)]
     assert [open_katherine(path, frame=k)["x"].values.tolist() for k in range(4)] == [[1, 2], [], [3], []]
     np.testing.assert_array_equal(open_katherine(path, frame=2)["toa"], [55 * 25])  # the offset is the old frame's
     for wrong, error in ((4, ValueError), (-1, ValueError), (True, TypeError), ("0", TypeError)):

@@ -53,13 +53,14 @@ def test_following_ends(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "address", ["127.0.0.1:1", "tcp://host", "tcp://:5", "udp://host:5", "tcp://host:99999", "tcp://h:x"]
+    "address", ["127.0.0.1:1", "tcp://host", "tcp://:5", "udp://listen@host:5", "tcp://host:99999", "tcp://h:x"]
 )
 def test_addresses(address):
     with pytest.raises(ValueError, match="is not an address"):
         parse_address(address)
     assert parse_address("tcp://localhost:8451") == (False, "localhost", 8451)
     assert parse_address("tcp://listen@[::1]:8451") == (True, "::1", 8451)
+    assert parse_address("udp://0.0.0.0:1556") == (False, "0.0.0.0", 1556)
 
 
 # ------------------------------------------------------------------------------------------------- connections that end
