@@ -42,7 +42,8 @@ class Pixels(ColumnOptions):
         list[str], file_argument("Pixel hits: .tpx3, .t3pa, .parquet, .csv ...; or tcp://", ".tpx3", ".t3pa", *READABLE)
     ]
     layout: Annotated[
-        Literal["chips", "quad"] | None, reading("Chips apart, or side by side.", default="the file's, or chips")
+        Literal["chips", "quad", "timepix4"] | None,
+        reading("Chips apart, or side by side; or of Timepix4.", default="the file's, or chips"),
     ] = None
     calibration: Annotated[Path | None, reading("Folder with a.txt, b.txt, c.txt, t.txt: for energies.")] = None
     tot_unit: Annotated[Literal["ns", "tick"], reading("Unit of tot in the calibration.")] = "ns"
@@ -83,6 +84,9 @@ class Pixels(ColumnOptions):
 
         refuse(
             self.layout == "quad" and is_t3pa, f"--layout quad is not for {source}, whose chips are apart; leave it out"
+        )
+        refuse(
+            self.layout == "timepix4" and not is_table, f"--layout timepix4 is for tables, got {source}; leave it out"
         )
         of_words: dict[str, Any] = {
             "--gap": self.gap,
@@ -170,7 +174,7 @@ class Pixels(ColumnOptions):
         from daskclust.readout.stream import EventStream
 
         source = self.source
-        layout: Literal["chips", "quad"] = self.layout or "chips"
+        layout: Literal["chips", "quad"] = "quad" if self.layout == "quad" else "chips"
         if source.startswith("tcp://"):
             items = sources.receive(source, reconnect=self.reconnect, idle=self.idle, stop=stop.is_set)
         else:
