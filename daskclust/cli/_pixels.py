@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from daskclust.cli._console import READOUTS
 from daskclust.cli._options import ColumnOptions, file_argument, option, reading
-from daskclust.io.files import READABLE
+from daskclust.io.files import READABLE, check_file
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -49,12 +49,16 @@ class Pixels(ColumnOptions):
         reading("Format of raw data.", default="by the ending; of tcp://, tpx3"),
     ] = None
     layout: Annotated[
-        Literal["chips", "quad"] | None, reading("Chips apart, or side by side.", default="the file's, or chips")
+        Literal["chips", "quad", "timepix4"] | None,
+        reading("Chips apart, or side by side; or of Timepix4.", default="the file's, or chips"),
     ] = None
     calibration: Annotated[Path | None, reading("Folder with a.txt, b.txt, c.txt, t.txt: for energies.")] = None
     tot_unit: Annotated[Literal["ns", "tick"], reading("Unit of tot in the calibration.")] = "ns"
     max_pixel_hits: Annotated[
         int | None, reading("Leave out pixels with more hits: noisy ones.", default="none", min=1)
+    ] = None
+    mask_pixels: Annotated[
+        str | None, reading("Leave out the pixels of a table (x, y, chip); auto: noisy ones.", default="none")
     ] = None
     gap: Annotated[int, _readout("Pixels between the chips of a quad.", min=0)] = 0
     disorder: Annotated[float, _readout("How much earlier than one before it a hit may come, us.", min=0)] = 600.0
@@ -112,6 +116,9 @@ class Pixels(ColumnOptions):
             dt_max is None and not has_frames,
             f"{source} has no frames: --dt-max must be given, the largest difference of times in ns, such as 200",
         )
+        refuse(
+            self.layout == "timepix4" and not is_table, f"--layout timepix4 is for tables, got {source}; leave it out"
+        )
         of_words: dict[str, Any] = {
             "--gap": self.gap,
             "--on-reset": self.on_reset != "continue",
@@ -131,12 +138,22 @@ class Pixels(ColumnOptions):
             is_readout and not is_tcp and not is_katherine,
             f"{source} has datagrams, which are read of a Katherine; add --format katherine",
         )
+        refuse(
+            self.mask_pixels and self.max_pixel_hits,
+            f"--max-pixel-hits {self.max_pixel_hits} finds pixels, and --mask-pixels does; leave one of them out",
+        )
+        if self.mask_pixels not in (None, "auto"):
+            check_file(str(self.mask_pixels))
         if not self.follow:
             refuse(self.idle is not None, f"--idle {self.idle} is for --follow; leave it out, or add --follow")
         else:
             refuse(
                 self.max_pixel_hits is not None,
                 f"--max-pixel-hits {self.max_pixel_hits} needs a file with all its hits, got --follow; leave it out",
+            )
+            refuse(
+                self.mask_pixels == "auto",
+                "--mask-pixels auto needs a file with all its hits, got --follow; give the pixels of an earlier run",
             )
             refuse(run.dry_run, "--dry-run needs a file with all its hits, got --follow; leave one of them out")
             refuse(
@@ -212,7 +229,7 @@ class Pixels(ColumnOptions):
         from daskclust.readout.stream import EventStream
 
         source = self.source
-        layout: Literal["chips", "quad"] = self.layout or "chips"
+        layout: Literal["chips", "quad"] = "quad" if self.layout == "quad" else "chips"
         reader: WordReader | KatherineReader
         if self.kind == "katherine":
             reader = KatherineReader(fast_clock=not self.slow_clock, frames=builder.dt_max is None)
@@ -326,16 +343,21 @@ def _parts(data: xr.Dataset, job: Job) -> Iterator[xr.Dataset]:
 
 
 class NoisyPixels:
-    """Hits of noisy pixels: they are left out where `--max-pixel-hits` is given, and else counted for a note."""
+    """Hits of noisy pixels: they are left out where an option says so, and else counted for a note."""
 
-    def __init__(self, most: int | None) -> None:
-        self._most = most
+    def __init__(self, pixels: Pixels) -> None:
+        self._most, mask = pixels.max_pixel_hits, pixels.mask_pixels
+        self.finds = self._most is not None or mask == "auto"
         self._counts: list[Any] = []
+        self._mask, self._left_out = None, list[int]()
+        if mask not in (None, "auto"):
+            from daskclust import io
+            from daskclust.properties._noisy import count_pixels
+
+            self._mask = count_pixels(io.read_hits(str(mask), field="calorimeter")) > 0
 
     def count_all(self, data: xr.Dataset, job: Job) -> None:
         """Count the hits of a file, where some are to be left out."""
-        if self._most is None:
-            return
         job.work.begin(f"counting hits of pixels of {job.name}")
         places = data[[name for name in ("x", "y", "toa", "chip") if name in data.variables]]
         for hits in [places] if job.run.is_on_dask else _parts(places, job):
@@ -348,10 +370,14 @@ class NoisyPixels:
 
     def around(self, prepare: Prepare, *, lazy: bool = False) -> Prepare:
         """Return a preparation of hits that leaves out those of noisy pixels, or counts them."""
-        from daskclust.properties._noisy import without_noisy
+        from daskclust.properties._noisy import without_noisy, without_pixels
 
         def prepare_some(hits: xr.Dataset) -> xr.Dataset:
-            if self._most is not None:
+            if self._mask is not None:
+                quiet = without_pixels(hits, self._mask)
+                self._left_out.append(quiet.attrs["noisy_hits"])
+                return prepare(quiet)
+            if self.finds:
                 return prepare(without_noisy(hits, self._counts[0], self._most))
             if not lazy:
                 self._count(hits)
@@ -363,12 +389,17 @@ class NoisyPixels:
         """Put what was left out into the summary; else note pixels that have a good part of the hits."""
         from daskclust.properties._noisy import pixels_above
 
+        def tell(count: int, hits: int) -> None:
+            job.summary = {**job.summary, "hits": job.summary["hits"] + hits, "noisy_pixels": count, "noisy_hits": hits}
+
+        if self._mask is not None:
+            tell(int(self._mask.sum()), sum(self._left_out))
         if not self._counts:
             return
         noisy = pixels_above(self._counts[0], self._most)
         count, hits = noisy.sizes["pixel"], noisy.attrs["noisy_hits"]
-        if self._most is not None:
-            job.summary = {**job.summary, "hits": job.summary["hits"] + hits, "noisy_pixels": count, "noisy_hits": hits}
+        if self.finds:
+            tell(count, hits)
             return
         share = hits / max(1, int(self._counts[0].sum()))
         if share < _MUCH:

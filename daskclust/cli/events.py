@@ -77,7 +77,7 @@ def events(
     files = pixels.each()
     for file in (pixels, *files):
         file.check(run, where, builder.dt_max)
-    noisy = NoisyPixels(pixels.max_pixel_hits)
+    noisy = NoisyPixels(pixels)
     prepare = noisy.around(pixels.preparation(), lazy=run.is_on_dask)
     if run.dry_run:
         in_windows = not run.is_on_dask
@@ -96,7 +96,7 @@ def events(
             told = [{**stream.reader.counts, "n_late": 0}]  # late_hits tells those
         else:
             told = []
-            for file in files if pixels.max_pixel_hits is not None else ():
+            for file in files if noisy.finds else ():
                 noisy.count_all(file.open(for_dask=run.is_on_dask, by_frame=by_frame), job)
 
             def opened() -> Iterator[xr.Dataset]:

@@ -108,7 +108,8 @@ def explore(
     min_size: Annotated[int | None, _to_begin("Cells of a cluster of a cut, at least.", min=1)] = None,
     apriori: Annotated[Literal["given", "none", "kmeans"] | None, _to_begin("Apriori clusters.")] = None,
     layout: Annotated[
-        Literal["chips", "quad"] | None, reading("Of several chips: apart, or one detector.", default="the file's")
+        Literal["chips", "quad", "timepix4"] | None,
+        reading("Of several chips: apart, or one detector; or of Timepix4.", default="the file's"),
     ] = None,
     gap: Annotated[int | None, reading("Pixels between the chips of a quad.", default="0", min=0)] = None,
     file: ColumnOptions,

@@ -1,4 +1,4 @@
-"""Hits of a Timepix3 detector, and the order in which its readout delivers them."""
+"""Hits of a Timepix3 or Timepix4 detector, and the order in which its readout delivers them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pandas as pd
 import xarray as xr
 
 from daskclust.core.data.checks import check_whole
+from daskclust.core.data.fields import SIDES
 from daskclust.core.data.units import HITS
 
 from ._arguments import RNG, Int, given, not_negative
@@ -19,14 +20,22 @@ from ._pixel_shapes import KINDS, PixelShapes, make_shapes
 Array = npt.NDArray[Any]
 Particle = Literal["gamma", "pion0", "pion45", "pion75", "lead"]
 
-_TICK = 1.5625  # ns, of ToA
 _TOT_TICK = 25.0  # ns
 _MOST_TOT = 1022  # ticks; 1023 is kept for overflow
-_SIDE = 256  # pixels of a chip
 _BLOCK = 1 << 20  # hits that are drawn at a time: they and what is computed from them fit a cache better than all
 _MOST_SHAPES = 8_000
 _WALK_TOT = 8.0  # ticks of ToT in which time walk falls to 1/e
 _UNITS = {**HITS, "truth": "1"}
+
+
+class _Clock(NamedTuple):
+    """The steps of a chip's clocks in ns, binary fractions of 25 ns: of ToA and ToT."""
+
+    toa: float
+    tot: float
+
+
+_CLOCKS = {"timepix3": _Clock(1.5625, _TOT_TICK), "timepix4": _Clock(0.1953125, 1.5625)}
 
 
 class _Hits(NamedTuple):
@@ -46,6 +55,7 @@ class _Times(NamedTuple):
     drift: float
     walk: float
     rate: float
+    tots: float = 1.0  # ticks of ToT in 25 ns
 
 
 def timepix(
@@ -54,13 +64,13 @@ def timepix(
     kind: Particle = "gamma",
     rate: float = 10e6,
     chips: int | None = None,
-    layout: Literal["chips", "quad"] = "chips",
+    layout: Literal["chips", "quad", "timepix4"] = "chips",
     drift: float = 60.0,
     timewalk: float = 75.0,
     start: float = 0.0,
     rng: RNG = None,
 ) -> xr.Dataset:
-    """Make hits of particles on a Timepix3 pixel detector, ordered by time.
+    """Make hits of particles on a Timepix3 or Timepix4 pixel detector, ordered by time.
 
     Parameters
     ----------
@@ -72,14 +82,15 @@ def timepix(
         Hits per second, on all chips together.
     chips : int, optional
         Number of chips, at most 256. Default: 1, or the 4 that a quad has.
-    layout : {"chips", "quad"}, default "chips"
+    layout : {"chips", "quad", "timepix4"}, default "chips"
         Whether chips are detectors of their own, with ``x`` and ``y`` from 0 to 255 on each, or four form one detector
-        without gap, with common coordinates from 0 to 511 and clusters across the seams.
+        without gap, with common coordinates from 0 to 511 and clusters across the seams. Or chips are Timepix4, each a
+        detector of 448 columns and 512 rows.
     drift, timewalk : float
         Longest drift time of charge, and delay of the smallest signals, which falls exponentially with ToT, to 1/e at
         200 ns; in ns.
     start : float, default 0.0
-        Time before all hits, in ns, a multiple of 1.5625: long runs can be made in parts.
+        Time before all hits, in ns, a multiple of the clock's step: long runs can be made in parts.
     rng : int, numpy.random.Generator or None, default None
         Seed or generator.
 
@@ -87,8 +98,9 @@ def timepix(
     -------
     xarray.Dataset
         Along ``hit``, in the order of ``toa``: ``x``, ``y`` (pixel, uint16), ``toa`` (ns, float64, multiples of
-        1.5625), ``tot`` (ns, float32, multiples of 25), ``chip`` (uint8), ``truth`` (int64): the particle, numbered
-        from 0 in the order of first hits. The arguments are in ``attrs``.
+        1.5625; of a Timepix4 of 0.1953125), ``tot`` (ns, float32, multiples of 25; of a Timepix4 of 1.5625), ``chip``
+        (uint8), ``truth`` (int64): the particle, numbered from 0 in the order of first hits. The arguments are in
+        ``attrs``.
 
     Notes
     -----
@@ -109,13 +121,16 @@ def timepix(
     (1000, True, True)
     """
     attrs = given("timepix", locals())
-    attrs["chips"] = chips = _check_layout(kind, chips, layout, start)
+    if layout not in SIDES:
+        raise ValueError(f"layout must be one of {', '.join(SIDES)}, got {layout!r}")
+    clock = _CLOCKS["timepix4" if layout == "timepix4" else "timepix3"]
+    attrs["chips"] = chips = _check_layout(kind, chips, layout, start, clock)
     random = np.random.default_rng(rng)
     n_shapes = int(np.clip(4 * n_hits / KINDS[kind].core[0], 500, _MOST_SHAPES))
     shapes = make_shapes(random, KINDS[kind], n_shapes)
-    times = _Times(drift / _TICK, timewalk / _TICK, rate * _TICK * 1e-9)
+    times = _Times(drift / clock.toa, timewalk / clock.toa, rate * clock.toa * 1e-9, _TOT_TICK / clock.tot)
     hits, done = _empty(n_hits), 0
-    blocks = _blocks(random, shapes, times, chips, 2 * _SIDE if layout == "quad" else _SIDE)
+    blocks = _blocks(random, shapes, times, chips, SIDES[layout])
     while done < n_hits:
         block = next(blocks)
         for whole, part in zip(hits, block, strict=True):
@@ -124,8 +139,8 @@ def timepix(
     columns = {
         "x": hits.x,
         "y": hits.y,
-        "toa": hits.tick * _TICK + start,
-        "tot": hits.tot * np.float32(_TOT_TICK),
+        "toa": hits.tick * clock.toa + start,
+        "tot": hits.tot * np.float32(clock.tot),
         "chip": _quad_chip(hits.x, hits.y) if layout == "quad" else hits.chip,
         "truth": pd.factorize(hits.particle)[0],
     }
@@ -133,14 +148,12 @@ def timepix(
     return xr.Dataset({name: ("hit", v, {"units": _UNITS[name]}) for name, v in columns.items()}, attrs=attrs)
 
 
-def _check_layout(kind: str, chips: int | None, layout: str, start: float) -> int:
+def _check_layout(kind: str, chips: int | None, layout: str, start: float, clock: _Clock) -> int:
     """Return the number of chips."""
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(get_args(Particle))}, got {kind!r}")
-    if layout not in ("chips", "quad"):
-        raise ValueError(f"layout must be 'chips' or 'quad', got {layout!r}")
-    if start % _TICK:
-        raise ValueError(f"start must be a multiple of {_TICK} ns, got {start!r}")
+    if start % clock.toa:
+        raise ValueError(f"start must be a multiple of {clock.toa} ns, got {start!r}")
     if chips is None:
         return 4 if layout == "quad" else 1
     check_whole("chips", chips, 1, 256)  # their numbers are of 8 bits
@@ -153,7 +166,9 @@ def _empty(n: int) -> _Hits:
     return _Hits(*(np.empty(n, dtype) for dtype in (np.uint16, np.uint16, np.int64, np.uint16, np.uint8, np.int64)))
 
 
-def _blocks(random: np.random.Generator, shapes: PixelShapes, times: _Times, chips: int, side: int) -> Iterator[_Hits]:
+def _blocks(
+    random: np.random.Generator, shapes: PixelShapes, times: _Times, chips: int, sides: tuple[int, int]
+) -> Iterator[_Hits]:
     """Yield hits without end, in blocks that are ordered by time and follow each other.
 
     A block keeps its hits back from the time on when the next block's first particle may come.
@@ -163,7 +178,7 @@ def _blocks(random: np.random.Generator, shapes: PixelShapes, times: _Times, chi
     kept, begin, number = _empty(0), 0.0, 0
     while True:
         when = begin + np.cumsum(random.exponential(mean_size / times.rate, n_particles))
-        drawn = _draw(random, shapes, when, times, chips, side)
+        drawn = _draw(random, shapes, when, times, chips, sides)
         drawn = drawn._replace(particle=drawn.particle + number)
         begin, number = float(when[-1]), number + n_particles
         hits = _Hits(*(np.concatenate(pair) for pair in zip(kept, drawn, strict=True)))
@@ -180,21 +195,22 @@ def _draw(
     when: npt.NDArray[np.float64],
     times: _Times,
     chips: int,
-    side: int,
+    sides: tuple[int, int],
 ) -> _Hits:
     """Return the hits of particles that come at some times, particle after particle."""
     shape = random.integers(0, len(shapes.width), len(when))
     size = np.diff(shapes.start)[shape]
     particle = np.repeat(np.arange(len(when)), size)
     pixel = np.arange(len(particle)) + np.repeat(shapes.start[shape] - (np.cumsum(size) - size), size)
-    corner = [random.integers(0, side - extent[shape] + 1) for extent in (shapes.width, shapes.height)]
+    extents = zip(sides, (shapes.width, shapes.height), strict=True)
+    corner = [random.integers(0, side - extent[shape] + 1) for side, extent in extents]
     x, y = (
         axis[pixel] + low.astype(np.int16)[particle] for axis, low in zip((shapes.x, shapes.y), corner, strict=True)
     )
     chip = random.integers(0, chips, len(when)).astype(np.uint8)[particle]
     spread = random.standard_normal(len(particle), dtype=np.float32) * np.float32(0.8)
-    tot = np.clip(np.exp(shapes.light[pixel] + spread), 1, _MOST_TOT).astype(np.uint16)
-    late = times.drift * shapes.delay[pixel] + times.walk * np.exp(tot * np.float32(-1 / _WALK_TOT))
+    tot = np.clip(times.tots * np.exp(shapes.light[pixel] + spread), 1, times.tots * _MOST_TOT).astype(np.uint16)
+    late = times.drift * shapes.delay[pixel] + times.walk * np.exp(tot * np.float32(-1 / (times.tots * _WALK_TOT)))
     late += random.random(len(particle), dtype=np.float32) * np.float32(2.0)  # the clock's phase and noise
     tick = np.floor(when[particle] + late).astype(np.int64)
     return _Hits(x.astype(np.uint16), y.astype(np.uint16), tick, tot, chip, particle)
@@ -203,7 +219,8 @@ def _draw(
 def _quad_chip(x: npt.NDArray[np.uint16], y: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:
     """Return which chip of a quad each pixel is on: 3 and 0 below, 2 and 1 above, from left to right."""
     chip_at = np.array([[3, 0], [2, 1]], dtype=np.uint8)
-    return chip_at[y // _SIDE, x // _SIDE]
+    side = SIDES["chips"][0]
+    return chip_at[y // side, x // side]
 
 
 def readout_order(ds: xr.Dataset, disorder: float = 20_000.0, *, rng: RNG = None) -> Int:

@@ -25,7 +25,10 @@ Paths = File | Iterable[File]
 TEXT, PARQUET, HDF5 = (".csv", ".tsv", ".txt"), (".parquet", ".pq"), (".hdf5", ".h5")
 """Extensions of tables, by format."""
 
-READABLE = (*TEXT, *PARQUET, *HDF5, ".root", ".npy", ".npz")
+NEXUS = ".nxs"
+"""The extension of NeXus files, of HDF5 with events."""
+
+READABLE = (*TEXT, *PARQUET, *HDF5, NEXUS, ".root", ".npy", ".npz")
 WRITABLE = (*PARQUET, ".csv", ".h5", ".hdf5", ".npz", ".zarr")
 """Extensions of tables of points."""
 
@@ -41,7 +44,7 @@ MAGIC = {
 STORE = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
 """Files by which a zarr store is known."""
 
-_MEMBER = re.compile(r"(.*\.(?:root|hdf5|h5)):([^*?\[]*)", re.IGNORECASE | re.DOTALL)
+_MEMBER = re.compile(r"(.*\.(?:root|hdf5|h5|nxs)):([^*?\[]*)", re.IGNORECASE | re.DOTALL)
 
 KINDS = {
     stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",

@@ -12,29 +12,40 @@ from typing import BinaryIO, Literal
 import numpy as np
 import xarray as xr
 
-from daskclust.core.data.fields import FIELDS, TIMEPIX
+from daskclust.core.data.fields import FIELDS, SIDES, TIMEPIX, TOA_OF_TIMEPIX4
 from daskclust.core.data.lazy import workers_client
 from daskclust.core.data.quote import in_sheet, listed
 from daskclust.core.data.units import BOX
 from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
 from daskclust.io.blocks import Block, as_text, blocks_of, column_dtypes, in_memory, native, only_dim, with_scalars_told
-from daskclust.io.files import HDF5, PARQUET, READABLE, TEXT, WRITABLE, check_file, is_parts, known_suffix, split_member
+from daskclust.io.files import (
+    HDF5,
+    NEXUS,
+    PARQUET,
+    READABLE,
+    TEXT,
+    WRITABLE,
+    check_file,
+    is_parts,
+    known_suffix,
+    split_member,
+)
 from daskclust.io.replacing import check_kind, replacing, replacing_folder
 from daskclust.io.rows import OnDemand, rows_of_chunk
 from daskclust.io.schema import Columns, Naming, Needs, check_units, to_dataset
 from daskclust.io.several import takes_several
 from daskclust.io.tables.binary import read_npy, read_npz
 from daskclust.io.tables.hdf5 import read_hdf5, write_hdf5
+from daskclust.io.tables.nexus_write import write_nexus
 from daskclust.io.tables.parquet import RowGroups, arrow_types, by_event
 from daskclust.io.tables.parquet_parts import write_from_workers, write_parts
 from daskclust.io.tables.parquet_read import read_parquet
 from daskclust.io.tables.root import read_root
 from daskclust.io.tables.text import is_number, read_text
 from daskclust.io.tables.zarr import write_zarr
-from daskclust.io.timepix.quad import LAYOUTS, PIXELS
 
 _AUTO_ROWS = 1 << 20  # of a chunk
-_LAZY = (*PARQUET, *HDF5)
+_LAZY = (*PARQUET, *HDF5, NEXUS)
 _LONGEST_COMMENT = (1 << 16) - 1  # bytes, of a zip archive
 
 
@@ -63,7 +74,9 @@ def read_hits(
         - ``.parquet``, ``.pq``: columns of numbers or booleans, or of lists of them with one row for each event; or a
           folder of such files with the same columns, in the order of their names and numbers.
         - ``.h5``, ``.hdf5``: datasets of one length in the root of the file, or in its only group that has such;
-          ``file.h5:group`` chooses among several groups.
+          ``file.h5:group`` chooses among several groups. A group of events is chosen before others: ``NXevent_data`` of
+          NeXus (``.nxs``, too), as rustpix writes it, and ``raw`` of pymepix. ``toa`` is then the time of the pulse, or
+          trigger, and that since then, ``tof``; ``x`` and ``y`` come from ``event_id``, whose group tells ``x_size``.
         - ``.root``: a TTree or RNTuple with a number, or a list of numbers, in each branch (field);
           ``file.root:name`` chooses among several.
         - ``.npy``: shape (n, columns), or a structured array; ``.npz``: one array per column, or one as in ``.npy``.
@@ -80,9 +93,10 @@ def read_hits(
     units : mapping of str to str, optional
         Units of variables, such as ``{"toa": "s", "tot": "25 ns"}``, where the file does not tell them, or tells them
         wrong. Values are converted to the unit of the field, which columns without a unit are taken to have.
-    layout : {"chips", "quad"}, optional
-        For Timepix: whether ``x`` and ``y`` are those of each chip, from 0 to 255, or common to all chips. By default
-        as the metadata of the file tell, else ``"chips"``.
+    layout : {"chips", "quad", "timepix4"}, optional
+        For Timepix: whether ``x`` and ``y`` are those of each chip, from 0 to 255, or common to all chips; or those of
+        each Timepix4, of 448 columns and 512 rows. By default as the metadata of the file tell, ``"timepix4"`` where
+        times are called ``toa48_ns``, else ``"chips"``.
     chunks : int or "auto", optional
         Hits per chunk of a Dataset of dask arrays; ``"auto"`` means about a million, in whole row groups or chunks of
         the file. By default everything is read into memory.
@@ -126,8 +140,8 @@ def read_hits(
     """
     if field is not None and field not in FIELDS:
         raise ValueError(f"unknown field {field!r}; known: {', '.join(sorted(FIELDS))}")
-    if layout not in (None, *LAYOUTS):
-        raise ValueError(f"layout must be 'chips' or 'quad', got {layout!r}")
+    if layout not in (None, *SIDES):
+        raise ValueError(f"layout must be one of {listed(SIDES)}, got {layout!r}")
     chunks = rows_of_chunk(chunks, _AUTO_ROWS)
     name, part = split_member(os.fspath(path))
     name = name.rstrip("/") if os.path.isdir(name) else name
@@ -137,7 +151,7 @@ def read_hits(
     naming = Naming(None if field is None else FIELDS[field], columns, name, needs=needs or {})
     if suffix in PARQUET:
         table = read_parquet(name, naming, chunks)
-    elif suffix in HDF5:
+    elif suffix in (*HDF5, NEXUS):
         table = read_hdf5(name, part, naming, chunks)
     elif suffix in TEXT:
         table = read_text(name, naming)
@@ -147,20 +161,16 @@ def read_hits(
         table = (read_npy if suffix == ".npy" else read_npz)(name, naming)
     known, attrs = table.naming.known, {**table.attrs, **table.naming.told}
     if known is TIMEPIX:
-        attrs["layout"] = layout or attrs.get("layout", "chips")
+        is_timepix4 = table.naming.taken.get("toa") == TOA_OF_TIMEPIX4
+        attrs["layout"] = layout or attrs.get("layout", "timepix4" if is_timepix4 else "chips")
     if unknown := sorted(set(units) - set(table.columns)):
         raise ValueError(f"units names {listed(unknown)}, which {name} does not have; it has {listed(table.columns)}")
     check_units(units, known, name, table.units)
     if "x" in units:
         attrs.pop(BOX, None)
     ds = to_dataset(table.columns, field=known.name, units={**table.units, **units}, source=path, attrs=attrs)
-    if known is TIMEPIX and chunks is None and ds.attrs["layout"] == "chips" and ds.sizes["hit"]:
-        axis = max("xy", key=lambda axis: int(ds[axis].max()))
-        if ds[axis].max() >= PIXELS:
-            raise ValueError(
-                f"{axis} of {name} reaches {int(ds[axis].max())}, but a chip has pixels 0 to {PIXELS - 1}; "
-                "where coordinates are common to several chips, give layout='quad'"
-            )
+    if known is TIMEPIX and chunks is None and ds.attrs["layout"] != "quad" and ds.sizes["hit"]:
+        _check_sides(ds, name)
     if chunks is None or suffix in _LAZY or isinstance(chunks, OnDemand):
         return ds
     return ds.chunk({known.dim: int(chunks)}, name_prefix="daskclust-io-")
@@ -177,7 +187,8 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = F
         attributes.
     path : str or path
         The file, ``.parquet`` (or ``.pq``), ``.h5`` (or ``.hdf5``), ``.csv``, ``.npz`` or ``.zarr`` (a store, for
-        `open_particles` and `xarray.open_zarr`). One that exists is replaced.
+        `open_particles` and `xarray.open_zarr`); or ``.nxs``, pixel hits as ``NXevent_data`` for scipp. One that exists
+        is replaced.
     nested : bool, default False
         Write Parquet with one row for each event: its number, and lists of what its hits have. The hits must be in the
         order of ``event``. Events without hits have no row. `read_hits` gives the same Dataset for both.
@@ -202,7 +213,9 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = F
     whose chunks have their steps in common, as labels and tables that were not computed yet, are computed first, and
     stay on the workers meanwhile; in a folder nothing stays.
 
-    Parquet, HDF5 and ``.npz`` keep types, units and the attributes of the data set that are numbers or texts. CSV keeps
+    Parquet, HDF5, ``.nxs`` and ``.npz`` keep types, units and the attributes of the data set that are numbers or texts.
+    In ``.nxs`` a pulse is a trigger that ``tof`` counts from; without ``tof``, and before the first trigger, times
+    count from 0. CSV keeps
     all digits of floats, and booleans as 0 and 1; Timepix hits have units and attributes in a comment in the first
     line, which pandas passes over with ``comment="#"``.
 
@@ -211,7 +224,7 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = F
     >>> write_hits(to_dataset({"x": [0.5, 1.0], "y": [0.0, 2.0]}), "hits.parquet")  # doctest: +SKIP
     """
     target = Path(path)
-    suffix = known_suffix(target, WRITABLE)
+    suffix = known_suffix(target, (*WRITABLE, NEXUS))
     if partitions and (nested or suffix not in PARQUET):
         raise ValueError(f"partitions=True writes a folder of .parquet files without lists, got {target.name}")
     if partitions:
@@ -225,6 +238,8 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = F
             f"nested=True writes .parquet, of a Dataset with a variable 'event'; got {target.name} and "
             f"{', '.join(map(str, ds.variables))}"
         )
+    if suffix == NEXUS and not (dim == TIMEPIX.dim and {"x", "y", "toa"} <= set(ds.variables)):
+        raise ValueError(f"{target.name} is for pixel hits, with x, y and toa; the Dataset has {listed(ds.variables)}")
     if suffix == ".zarr":
         with replacing_folder(target, ds.attrs.get("source")) as folder:
             write_zarr(folder, ds, dim)
@@ -241,12 +256,25 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = F
                     groups.write(block)
         elif suffix in HDF5:
             write_hdf5(stream, blocks_of(ds, dim), column_dtypes(ds), ds.sizes[dim], units, attrs)
+        elif suffix == NEXUS:
+            write_nexus(stream, blocks_of(ds, dim), column_dtypes(ds), ds.sizes[dim], units, attrs)
         elif suffix == ".csv":
             # Only where there is something that columns do not tell: tables for other programs stay plain.
             head = f"# {KEY}: {pack(attrs, units)}\n" if attrs.get("field") == TIMEPIX.name else ""
             _write_csv(stream, blocks_of(ds, dim), [str(name) for name in ds.variables], head)
         else:
             _write_npz(stream, ds, f"{KEY}: {pack(attrs, units)}")
+
+
+def _check_sides(ds: xr.Dataset, source: str) -> None:
+    """Refuse pixels that no chip of the layout has."""
+    sides = dict(zip("xy", SIDES.get(ds.attrs["layout"], SIDES["chips"]), strict=True))
+    axis = max(sides, key=lambda axis: int(ds[axis].max()) / sides[axis])
+    if ds[axis].max() >= sides[axis]:
+        raise ValueError(
+            f"{axis} of {source} reaches {int(ds[axis].max())}, but a chip has pixels 0 to {sides[axis] - 1}; "
+            "where coordinates are common to several chips, give layout='quad', for a Timepix4 layout='timepix4'"
+        )
 
 
 def _write_csv(stream: BinaryIO, blocks: Iterator[Block], names: list[str], head: str) -> None:

@@ -10,13 +10,13 @@ import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
+from daskclust.core.data.fields import SIDES
 from daskclust.core.merge.labels import NOISE
 from daskclust.plot._data import dimension, hits_in_memory, in_time_units, source_of
 from daskclust.plot._look import BLANK, COLORS, NOISE_COLOR, amounts, finished, hv, panel, side_by_side, styled
 
 Array = npt.NDArray[Any]
 
-_SIDE = 256  # pixels of a chip
 _MARGIN = 3  # pixels around chosen clusters
 _MOST_PIXELS = 1 << 24  # of one picture
 
@@ -64,7 +64,7 @@ def event_display(
     holoviews.Image or holoviews.NdLayout
         A picture of the detector, with all that is known of a pixel under the mouse: its cluster, ToT, ToA and number
         of hits. A pixel that was hit several times has the sum of its ToT, and the cluster and ToA of its last hit.
-        Chips that are detectors of their own (``attrs["layout"] == "chips"``) have a picture each, by number.
+        Chips that are detectors of their own (``attrs["layout"]`` is not ``"quad"``) have a picture each, by number.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def event_display(
     hits = _table(loaded)
     color = color or ("label" if "label" in hits else "tot")
     hits = _chosen(hits, window, clusters, chip)
-    frame = _frame(hits, tight=clusters is not None)
+    frame = _frame(hits, loaded, tight=clusters is not None)
     source = source_of(data, labels)
     return _by_chip(hits, loaded, chip, lambda mine: _matrix(mine, frame, color, loaded, source))
 
@@ -99,7 +99,7 @@ def hit_map(data: Any, *, log: bool = True, chip: int | None = None) -> hv.Image
     """
     loaded = hits_in_memory(data, ("x", "y", *["chip"] * (chip is not None)), ("chip",))
     hits = _table(loaded)
-    frame = _frame(hits, tight=False)
+    frame = _frame(hits, loaded, tight=False)
 
     def draw(mine: pd.DataFrame) -> hv.Image:
         number = np.bincount(_pixel(mine, frame), minlength=frame.width * frame.height).astype(np.float64)
@@ -140,16 +140,17 @@ def _chosen(
     return hits if chip is None else hits[hits["chip"] == chip]
 
 
-def _frame(hits: pd.DataFrame, *, tight: bool) -> _Frame:
+def _frame(hits: pd.DataFrame, ds: xr.Dataset, *, tight: bool) -> _Frame:
     """Return the pixels to draw: whole chips from 0, or hits and some pixels around them."""
+    sides = SIDES["timepix4" if ds.attrs.get("layout") == "timepix4" else "chips"]
     if not len(hits):
-        return _Frame(0, 0, _SIDE, _SIDE)
+        return _Frame(0, 0, *sides)
     corners = [(int(hits[axis].min()), int(hits[axis].max())) for axis in ("x", "y")]
     if tight:
         (left, right), (low, high) = ((max(0, a - _MARGIN), b + _MARGIN) for a, b in corners)
         frame = _Frame(left, low, right - left + 1, high - low + 1)
     else:
-        frame = _Frame(0, 0, *(_SIDE * (b // _SIDE + 1) for _, b in corners))
+        frame = _Frame(0, 0, *(side * (b // side + 1) for side, (_, b) in zip(sides, corners, strict=True)))
     if frame.width * frame.height > _MOST_PIXELS:
         raise ValueError(
             f"a picture of {frame.width} x {frame.height} pixels is too large; are x and y pixel numbers? "
@@ -162,7 +163,7 @@ def _by_chip(hits: pd.DataFrame, ds: xr.Dataset, chip: int | None, draw: Callabl
     """Return a picture of all hits, or by number of the chip where chips are detectors of their own."""
     if chip is not None:
         return draw(hits[hits["chip"] == chip])
-    if "chip" not in hits or hits["chip"].nunique() < 2 or ds.attrs.get("layout", "chips") != "chips":
+    if "chip" not in hits or hits["chip"].nunique() < 2 or ds.attrs.get("layout") == "quad":
         return draw(hits)
     pictures = {number: draw(mine) for number, mine in hits.groupby("chip")}
     # the same colours for the same amounts

@@ -65,28 +65,32 @@ def noisy_pixels(hits: xr.Dataset, max_pixel_hits: int | None = None) -> xr.Data
     return pixels_above(count_pixels(hits), max_pixel_hits)
 
 
-def mask_noisy_pixels(hits: xr.Dataset, max_pixel_hits: int | None = None) -> xr.Dataset:
+def mask_noisy_pixels(hits: xr.Dataset, max_pixel_hits: int | None = None, *, pixels: Any = None) -> xr.Dataset:
     """Return hits without those of noisy pixels, which would be one cluster without end.
 
     Parameters
     ----------
     hits, max_pixel_hits
         As of `noisy_pixels`.
+    pixels : xarray.Dataset, DataFrame or mapping, optional
+        The pixels to leave out, ``x``, ``y``, and ``chip`` where there are several, such as `noisy_pixels` of another
+        run. By default those with more than `max_pixel_hits` hits.
 
     Returns
     -------
     xarray.Dataset
         The hits of the other pixels, in their order; lazy where `hits` are. ``attrs`` have ``noisy_pixels`` and
-        ``noisy_hits``, how many were left out, and ``max_pixel_hits``.
+        ``noisy_hits``, how many were left out, and ``max_pixel_hits``, unless `pixels` are given.
 
     Raises
     ------
     ValueError
-        For coordinates that are no pixel numbers.
+        For coordinates that are no pixel numbers, and for both `max_pixel_hits` and `pixels`.
 
     Notes
     -----
     Dask arrays are counted at once: one pass counts the hits of pixels, and a second those that are kept of each chunk.
+    With `pixels` there is the second one only.
 
     Examples
     --------
@@ -95,20 +99,30 @@ def mask_noisy_pixels(hits: xr.Dataset, max_pixel_hits: int | None = None) -> xr
     >>> kept["x"].values, kept.attrs["noisy_hits"]
     (array([6]), 3)
     """
-    return without_noisy(hits, count_pixels(hits), max_pixel_hits)
+    if pixels is None:
+        return without_noisy(hits, count_pixels(hits), max_pixel_hits)
+    if max_pixel_hits is not None:
+        raise ValueError(f"max_pixel_hits={max_pixel_hits!r} finds pixels, and pixels= names them; give one of them")
+    return without_pixels(hits, count_pixels(pixels) > 0)
 
 
 def without_noisy(hits: Any, counts: Counts, max_pixel_hits: int | None) -> xr.Dataset:
     """Return some of the hits, or all, that were counted, without those of noisy pixels."""
-    places, ds = _places(hits)
     noisy = pixels_above(counts, max_pixel_hits)
-    is_quiet = counts <= noisy.attrs["max_pixel_hits"]
+    return without_pixels(hits, counts > noisy.attrs["max_pixel_hits"]).assign_attrs(noisy.attrs)
+
+
+def without_pixels(hits: Any, is_noisy: npt.NDArray[np.bool_]) -> xr.Dataset:
+    """Return hits without those of pixels that a table of chips, rows and columns tells; others are not noisy."""
+    places, ds = _places(hits)
+    is_quiet = ~np.pad(is_noisy, (0, 1))
     if any(map(is_dask, places)):
         chosen = mapped("quiet", _at_pixels, *in_same_chunks(places), table=is_quiet, dtype=bool)
     else:
         chosen = _at_pixels(*places, table=is_quiet)
-    rows = rows_of(ds, ds["x"].dims[0], chosen)
-    return rows.assign_attrs(noisy_pixels=noisy.sizes["pixel"], **noisy.attrs)
+    dim = ds["x"].dims[0]
+    rows = rows_of(ds, dim, chosen)
+    return rows.assign_attrs(noisy_pixels=int(is_noisy.sum()), noisy_hits=ds.sizes[dim] - rows.sizes[dim])
 
 
 def pixels_above(counts: Counts, max_pixel_hits: int | None) -> xr.Dataset:
@@ -187,6 +201,7 @@ def _count(*places: Any) -> Counts:
 
 
 def _at_pixels(*places: Any, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return what a table of chips, rows and columns has for the pixel of each hit."""
-    found: npt.NDArray[Any] = table[tuple(to_host(each) for each in places)]
+    """Return what a table of chips, rows and columns has for the pixel of each hit: its end for those beyond it."""
+    there = tuple(to_host(each).astype(np.intp, copy=False) for each in places)
+    found: npt.NDArray[Any] = table.ravel()[np.ravel_multi_index(there, table.shape, mode="clip")]
     return found

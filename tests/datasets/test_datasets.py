@@ -139,7 +139,7 @@ def test_every_number_is_checked(make: Any) -> None:
         (datasets.timepix, {"kind": "muon"}, "kind must be one of gamma, pion0, pion45, pion75, lead, got 'muon'"),
         (datasets.timepix, {"chips": 257}, "chips must be at most 256, got 257"),
         (datasets.timepix, {"layout": "quad", "chips": 2}, "a quad has 4 chips, got chips=2; leave chips out"),
-        (datasets.timepix, {"layout": "ring"}, "layout must be 'chips' or 'quad', got 'ring'"),
+        (datasets.timepix, {"layout": "ring"}, "layout must be one of chips, quad, timepix4, got 'ring'"),
         (datasets.timepix, {"start": 1.0}, "start must be a multiple of 1.5625 ns, got 1.0"),
     ],
 )

@@ -84,7 +84,7 @@ def test_shapes_are_connected_and_have_no_pixel_twice(kind: Any) -> None:
 def brute_force(ds: xr.Dataset, dt_max: float) -> np.ndarray:
     """Return connected components of all pairs of hits that touch within dt_max."""
     x, y, chip = (ds[name].values.astype(float) for name in ("x", "y", "chip"))
-    chip = chip if ds.attrs["layout"] == "chips" else 0 * chip
+    chip = chip if ds.attrs["layout"] != "quad" else 0 * chip
     pairs = cKDTree(np.stack([x, y, chip * 1000], axis=1)).query_pairs(1.0, p=np.inf, output_type="ndarray")
     near = np.abs(np.subtract(*ds["toa"].values[pairs.T])) <= dt_max
     i, j = pairs[near].T
@@ -92,7 +92,7 @@ def brute_force(ds: xr.Dataset, dt_max: float) -> np.ndarray:
     return connected_components(coo_array((np.ones(len(i)), (i, j)), (n, n)), directed=False)[1]
 
 
-@some_of(5, kind=KINDS, layout=["chips", "quad"])
+@some_of(7, kind=KINDS, layout=["chips", "quad", "timepix4"])
 def test_truth_is_what_touches_within_200_ns(kind: Any, layout: Any) -> None:
     # Few enough hits a second that no two particles touch.
     ds = datasets.timepix(3_000, kind=kind, rate=1e4, layout=layout, rng=4)

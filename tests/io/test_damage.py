@@ -27,6 +27,10 @@ def hits() -> xr.Dataset:
     return datasets.calorimeter(2, 60, rng=1)
 
 
+def pixels() -> xr.Dataset:
+    return datasets.timepix(120, rng=1)
+
+
 def box() -> xr.Dataset:
     return datasets.cosmology_box(150, rng=1)
 
@@ -42,6 +46,7 @@ def cells() -> xr.Dataset:
 FORMATS: dict[str, tuple[Callable[..., None], Callable[[], xr.Dataset], Callable[..., xr.Dataset]]] = {
     "hits.parquet": (io.write_hits, hits, io.read_hits),
     "hits.h5": (io.write_hits, hits, io.read_hits),
+    "hits.nxs": (io.write_hits, pixels, io.read_hits),
     "hits.npz": (io.write_hits, hits, io.read_hits),
     "hits.npy": (write_npy, lambda: hits()[["x", "y", "layer", "energy"]], io.read_hits),
     "tree.root": (write_root, hits, io.read_hits),

@@ -151,7 +151,7 @@ def test_pixels_beyond_a_chip_need_a_layout(tmp_path: Path) -> None:
     path.write_text("x,y,toa\n1,2,3\n300,2,3\n")
     refused(r"x of .*hits\.csv reaches 300, .* give layout='quad'", path)
     assert read_hits(path, layout="quad").attrs["layout"] == "quad"
-    refused("layout must be 'chips' or 'quad', got 'row'", path, layout="row")
+    refused("layout must be one of 'chips', 'quad', 'timepix4', got 'row'", path, layout="row")
 
 
 # Units

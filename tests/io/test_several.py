@@ -49,6 +49,7 @@ def write_run(ds: xr.Dataset, path: Path) -> None:
 Read = Callable[..., xr.Dataset]
 FORMATS: dict[str, tuple[Callable[..., None], Callable[[int], xr.Dataset], Read]] = {
     **{f"hits{suffix}": (io.write_hits, hits, io.read_hits) for suffix in (".csv", ".parquet", ".h5", ".npz")},
+    "pixels.nxs": (io.write_hits, pixels, io.read_hits),
     "hits.npy": (write_npy, lambda k: hits(k)[["x", "y", "layer", "energy"]], io.read_hits),
     "hits.root": (write_root, hits, io.read_hits),
     **{f"box{suffix}": (io.write_particles, box, io.open_particles) for suffix in (".hdf5", ".parquet", ".zarr")},

@@ -61,6 +61,25 @@ def test_any_hits_in_any_chunks(case: Any) -> None:
     xr.testing.assert_identical(noisy_pixels(given_ds, most), noisy)
 
 
+@given(cases(), st.integers(0, 2**32 - 1))
+def test_pixels_of_another_run(case: Any, seed: int) -> None:
+    ds, _, chunks = case
+    rng, ds = np.random.default_rng(seed), ds.assign({axis: ds[axis] % 32 for axis in "xy"})
+    pixels = pd.DataFrame(rng.integers(0, 9, (4, 2)), columns=["x", "y"]).assign(chip=rng.integers(0, 5, 4))
+    pixels = pixels if "chip" in ds else pixels.drop(columns="chip")
+    masked = set(map(tuple, pixels.to_numpy().tolist()))
+    each = zip(*(ds[name].values.tolist() for name in pixels), strict=True)
+    is_quiet = np.array([pixel not in masked for pixel in each], bool)
+    for given_ds in (ds, ds.chunk(hit=chunks)):
+        kept = mask_noisy_pixels(given_ds, pixels=pixels)
+        assert bool(kept.chunks) == bool(given_ds.chunks)
+        told = {"noisy_pixels": len(masked), "noisy_hits": int((~is_quiet).sum())}
+        assert kept.attrs == {"layout": "chips", **told}
+        xr.testing.assert_equal(kept.compute(), ds.isel(hit=np.flatnonzero(is_quiet)))
+    with pytest.raises(ValueError, match="max_pixel_hits=3 finds pixels, and pixels= names them"):
+        mask_noisy_pixels(ds, 3, pixels=pixels)
+
+
 def test_what_is_refused() -> None:
     ds = xr.Dataset({"x": ("hit", [1, 2]), "y": ("hit", [1, 2])})
     for wrong, message in (
@@ -117,6 +136,26 @@ def test_terminal(noisy_file: Any, kind: str, command: Any, tmp_path: Path, monk
     code, out, err = command(*words[:-1], "--json", "--max-pixel-hits", 0)
     assert code == 2
     assert "max-pixel-hits" in err
+
+
+@pytest.mark.parametrize("more", [(), ("--follow", "--idle", 0)])
+@pytest.mark.parametrize("mask", ["auto", "table.parquet", "table.csv"])
+def test_masks_in_the_terminal(noisy_file: Any, command: Any, tmp_path: Path, mask: str, more: Any) -> None:
+    """Those of an earlier run are for readouts, too."""
+    path, hits = noisy_file
+    if mask != "auto":
+        io.write_hits(noisy_pixels(hits), tmp_path / mask)
+        mask = str(tmp_path / mask)
+    code, out, err = command("events", path, "--dt-max", 200, "--json", "--mask-pixels", mask, *more)
+    if mask == "auto" and more:
+        assert code == 1
+        assert "--mask-pixels auto needs a file with all its hits, got --follow" in " ".join(err.split())
+        return
+    assert code == 0, err
+    found = json.loads(out)
+    quiet = mask_noisy_pixels(hits)
+    assert [found[name] for name in ("hits", "noisy_pixels", "noisy_hits")] == [6_000, 2, quiet.attrs["noisy_hits"]]
+    assert found["clusters"] == EventBuilder(200.0).fit(quiet).n_clusters_
 
 
 def _others(hits: xr.Dataset) -> int:

@@ -117,13 +117,21 @@ CALORIMETER = Field(
     headerless={2: ("x", "y"), 3: ("x", "y", "layer"), 4: ("x", "y", "layer", "energy")},
 )
 
+SIDES: dict[str, tuple[int, int]] = {"chips": (256, 256), "quad": (512, 512), "timepix4": (448, 512)}
+"""Columns and rows of the coordinates of hits, by layout: those of a chip, or of the four of a quad without gap."""
+
+TOA_OF_TIMEPIX4 = "toa48_ns"
+"""What tables of Timepix4 call the time of arrival: hits with it are of chips of this kind."""
+
 TIMEPIX = Field(
     name="timepix",
     dim="hit",
     variables=(
         Variable("x", "int", "uint16", "pixel", "column of the pixel", ("col", "column", "pixel_x", "x_pixel"), True),
         Variable("y", "int", "uint16", "pixel", "row of the pixel", ("row", "pixel_y", "y_pixel"), True),
-        Variable("toa", "float", "float64", "ns", "time of arrival", ("toa_ns", "t", "timestamp"), True),
+        Variable(
+            "toa", "float", "float64", "ns", "time of arrival", ("toa_ns", "t", "timestamp", TOA_OF_TIMEPIX4), True
+        ),
         Variable("tot", "float", "float32", "ns", "time over threshold", ("tot_ns", "time_over_threshold"), True),
         Variable("chip", "int", "uint8", "1", "chip number", ("chip_id", "chipid", "chip_nr"), True),
         Variable("ftoa", "int", "uint8", "1", "fine time of arrival of the file, not applied", ("f_toa",)),
@@ -137,7 +145,7 @@ TIMEPIX = Field(
     required=("x", "y", "toa"),
     instead={"toa": "frame"},
     headerless={3: ("x", "y", "toa"), 4: ("x", "y", "toa", "tot")},
-    marks=("toa", "toa_ns"),
+    marks=("toa", "toa_ns", TOA_OF_TIMEPIX4),
 )
 
 _POSITIONS, _VELOCITIES = ("pos", "position", "positions", "coordinates"), ("vel", "velocity", "velocities")

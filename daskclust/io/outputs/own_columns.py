@@ -21,7 +21,7 @@ from daskclust.core.device.arrays import is_dask
 from daskclust.io.blocks import as_objects, as_text
 from daskclust.io.cytometry import fcs
 from daskclust.io.cytometry.transform import Preparation
-from daskclust.io.files import HDF5, PARQUET, TEXT, reading, split_member
+from daskclust.io.files import HDF5, NEXUS, PARQUET, TEXT, reading, split_member
 from daskclust.io.particles.snapshot import is_snapshot
 from daskclust.io.rows import ReadRows, Stored, by_blocks, rows_of_parts
 from daskclust.io.tables import parquet_read, root, text
@@ -93,7 +93,7 @@ def own_columns(path: str | os.PathLike[str], data_set: int | None = None) -> Ow
             found, attrs = parquet_read.own_columns(name)
         elif suffix == ".fcs":
             found, attrs = _of_fcs(name, data_set)
-        elif suffix in HDF5:
+        elif suffix in (*HDF5, NEXUS):
             found, attrs = _of_hdf5(name, member), {}
         elif suffix == ".root":
             found, attrs = root.own_columns(name, member), {}

@@ -1,4 +1,4 @@
-"""Columns of HDF5 files: datasets of one length in one group, or fields of a dataset of records."""
+"""Columns of HDF5 files: datasets of one length in one group, fields of a dataset of records, or events."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from daskclust.io.files import import_library, reads
 from daskclust.io.rows import Stored
 from daskclust.io.schema import Naming, Table
 from daskclust.io.tables.binary import StoredColumns, no_numbers, table_of
+from daskclust.io.tables.nexus import event_columns, event_groups
 
 import_h5py = partial(import_library, "h5py", "HDF5 files")
 
@@ -29,7 +30,7 @@ _OVERHEAD = 1 << 15
 
 @reads("HDF5")
 def read_hdf5(path: str, group: str | None, naming: Naming, chunks: int | None) -> Table:
-    """Read the columns of a group, of the only one that has any by default: at once, or lazily in chunks of rows.
+    """Read the columns of a group, of the only one that has events, or any: at once, or lazily in chunks of rows.
 
     Attributes are those of the group and of the file; units, of the datasets.
     """
@@ -40,18 +41,20 @@ def read_hdf5(path: str, group: str | None, naming: Naming, chunks: int | None) 
 def hdf5_columns(path: str, group: str | None = None) -> tuple[StoredColumns, dict[str, Any]]:
     """Return the columns of a group, or of records, and its attributes; ``pos`` of shape (n, 3) has ``pos_x``, ..."""
     with import_h5py().File(path, "r") as file:
-        found = file[_group_name(_groups(file), group, path)]
+        groups = _groups(file) if group is not None else event_groups(file) or _groups(file)
+        found, told = file[_group_name(groups, group, path)], plain_attrs(file.attrs)
         if isinstance(found, import_h5py().Dataset):
             arrays = {name: _stored(found, name, path) for name in found.dtype.names}
         else:
             arrays = {name: _stored(found[name], None, path) for name in datasets_in(found)}
+            arrays, told = event_columns(found, arrays, {**told, **plain_attrs(found.attrs)}, path)
         columns: dict[str, tuple[Stored, int]] = {}
         for name, array in arrays.items():
             if _are_axes(array.dtype, array.shape[1:]):
                 columns |= {f"{name}_{'xyz'[k]}": (array, k) for k in range(array.shape[1])}
             else:
                 columns[name] = array, 0
-        return columns, {**plain_attrs(file.attrs), **plain_attrs(found.attrs)}
+        return columns, {**told, **({} if isinstance(found, import_h5py().Group) else plain_attrs(found.attrs))}
 
 
 def _stored(dataset: Any, field: str | None, path: str) -> Stored:

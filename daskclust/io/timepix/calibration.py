@@ -13,15 +13,17 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.data.fields import TIMEPIX
+from daskclust.core.data.fields import SIDES, TIMEPIX
 from daskclust.core.data.quote import listed
 from daskclust.io.files import check_file
 from daskclust.io.tables.text import read_rows
 from daskclust.io.timepix.hitwise import hits_with, over_blocks
-from daskclust.io.timepix.quad import LAYOUTS, PIXELS, QUAD_CHIPS, pixels_of_quad
+from daskclust.io.timepix.quad import QUAD_CHIPS, pixels_of_quad
 from daskclust.io.timepix.ticks import TOT_TICK
 
 Floats = npt.NDArray[np.float64]
+
+_OF_CHIPS = {SIDES[layout][::-1]: SIDES[layout] for layout in ("chips", "timepix4")}  # shapes of matrices, by [y, x]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +32,7 @@ class Calibration:
 
     Parameters
     ----------
-    a, b, c, t : array_like, shape (256, 256)
+    a, b, c, t : array_like, shape (256, 256), or (512, 448) of a Timepix4
         By [y, x]: slope (ToT per keV), offset (ToT), curvature (ToT keV), pole (keV); ToT in the unit of the tool that
         fitted them, ns or ticks of 25 ns.
     """
@@ -43,6 +45,9 @@ class Calibration:
     def __post_init__(self) -> None:
         for name in "abct":
             object.__setattr__(self, name, _check_matrix(getattr(self, name), f"matrix {name}"))
+        shapes = {np.shape(getattr(self, name)) for name in "abct"}
+        if len(shapes) > 1:
+            raise ValueError(f"matrices a, b, c and t have shapes {listed(sorted(shapes))}; give those of one chip")
 
     def energy(self, x: npt.ArrayLike, y: npt.ArrayLike, tot: npt.ArrayLike) -> Floats:
         """Return the energy of hits.
@@ -60,8 +65,11 @@ class Calibration:
             In keV. NaN where a is 0 or a coefficient is NaN, and where no energy has this ToT.
         """
         columns, rows = np.asarray(x, np.int64), np.asarray(y, np.int64)
-        _check_pixels(columns, rows, "give x and y of the chip, or a Dataset with common coordinates to calibrate")
-        pixel = rows * PIXELS + columns
+        sides = _OF_CHIPS[np.shape(self.a)]
+        _check_pixels(
+            columns, rows, "give x and y of the chip, or a Dataset with common coordinates to calibrate", sides
+        )
+        pixel = rows * sides[0] + columns
         a, b, c, t = (np.asarray(getattr(self, name), np.float64).ravel()[pixel] for name in "abct")
         tot = np.asarray(tot, np.float64)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -82,8 +90,9 @@ def read_calibration(
     Parameters
     ----------
     a, b, c, t : str or path
-        Text files of 256 lines of 256 numbers with white space between them, a line for each row of pixels (y). Or `a`
-        alone is a folder that has ``a.txt``, ``b.txt``, ``c.txt`` and ``t.txt``, or ``caliba.txt`` and so on.
+        Text files of 256 lines of 256 numbers (Timepix4: 512 of 448) with white space between them, a line for each
+        row of pixels (y). Or `a` alone is a folder that has ``a.txt``, ``b.txt``, ``c.txt`` and ``t.txt``,
+        or ``caliba.txt`` and so on.
 
     Returns
     -------
@@ -105,7 +114,7 @@ def read_calibration(
     for path in paths.values():
         check_file(os.fspath(path))
     return Calibration(
-        **{name: _check_matrix(read_rows(os.fspath(path), PIXELS), os.fspath(path)) for name, path in paths.items()}
+        **{name: _check_matrix(_read_matrix(os.fspath(path)), os.fspath(path)) for name, path in paths.items()}
     )
 
 
@@ -158,8 +167,8 @@ def calibrate(
     if tot_unit not in ("ns", "tick"):
         raise ValueError(f"tot_unit must be 'ns' or 'tick', got {tot_unit!r}")
     layout = ds.attrs.get("layout", "chips")
-    if layout not in LAYOUTS:
-        raise ValueError(f"ds.attrs['layout'] must be 'chips' or 'quad', got {layout!r}")
+    if layout not in SIDES:
+        raise ValueError(f"ds.attrs['layout'] must be one of {listed(SIDES)}, got {layout!r}")
     names = ["x", "y", "tot", *(["chip"] if "chip" in ds else [])]
     if layout == "quad" and "chip" not in ds:
         raise ValueError("calibrate needs the variable 'chip' to find the pixels of a quad; it has " + listed(ds))
@@ -190,7 +199,6 @@ def _energy_of(
         columns, rows = pixels_of_quad(columns, rows, chips, gap)
         if chips.max(initial=0) >= QUAD_CHIPS:
             raise ValueError(f"a quad has the chips 0 to 3, got {chips.max()}; check ds.attrs['layout']")
-    _check_pixels(columns, rows, "check ds.attrs['layout'] ('chips' or 'quad') and ds.attrs['gap']", chips)
     counts = np.asarray(tot, np.float64) / tick
     energy = np.empty(len(x), np.float32)
     for number in np.unique(chips).tolist():
@@ -200,29 +208,41 @@ def _energy_of(
                 "or leave out its hits"
             )
         own = calibration if isinstance(calibration, Calibration) else calibration[number]
-        of_chip = chips == number
+        of_chip, remedy = chips == number, f"check ds.attrs['layout'] ({listed(SIDES)}) and ds.attrs['gap']"
+        _check_pixels(columns[of_chip], rows[of_chip], remedy, _OF_CHIPS[np.shape(own.a)], number)
         energy[of_chip] = own.energy(columns[of_chip], rows[of_chip], counts[of_chip])
     return energy
 
 
 def _check_pixels(
-    x: npt.NDArray[np.int64], y: npt.NDArray[np.int64], remedy: str, chip: npt.NDArray[Any] | None = None
+    x: npt.NDArray[np.int64],
+    y: npt.NDArray[np.int64],
+    remedy: str,
+    sides: tuple[int, int],
+    chip: int | None = None,
 ) -> None:
-    wrong = (x < 0) | (x >= PIXELS) | (y < 0) | (y >= PIXELS)
+    wrong = (x < 0) | (x >= sides[0]) | (y < 0) | (y >= sides[1])
     if wrong.any():
         k = int(np.argmax(wrong))
-        hit = f"hit {k}" if chip is None else f"a hit of chip {chip[k]}"
-        raise ValueError(f"{hit} lies at pixel ({x[k]}, {y[k]}), but a chip has pixels 0 to {PIXELS - 1}; {remedy}")
+        hit = f"hit {k}" if chip is None else f"a hit of chip {chip}"
+        most = "0 to 255" if sides == SIDES["chips"] else f"({sides[0]}, {sides[1]})"
+        raise ValueError(f"{hit} lies at pixel ({x[k]}, {y[k]}), but a chip has pixels {most}; {remedy}")
 
 
 def _check_matrix(values: npt.ArrayLike, name: str) -> Floats:
-    """Return a matrix (256, 256), by [y, x], as float64 in C order."""
+    """Return a matrix of a chip, by [y, x], as float64 in C order."""
     matrix = np.ascontiguousarray(values, np.float64)
-    if matrix.shape != (PIXELS, PIXELS):
-        raise ValueError(
-            f"{name} has shape {matrix.shape}, expected ({PIXELS}, {PIXELS}): one number for each pixel of a chip"
-        )
+    if matrix.shape not in _OF_CHIPS:
+        expected = " or ".join(map(str, _OF_CHIPS))
+        raise ValueError(f"{name} has shape {matrix.shape}, expected {expected}: one number for each pixel of a chip")
     return matrix
+
+
+def _read_matrix(path: str) -> Floats:
+    """Return the numbers of a file, as many in each line as a Timepix4 has columns where the first line has these."""
+    with open(path, "rb") as file:
+        width = len(file.readline().split())
+    return read_rows(path, width if width == SIDES["timepix4"][0] else SIDES["chips"][0])
 
 
 def _find_matrices(folder: Path) -> dict[str, Path]:

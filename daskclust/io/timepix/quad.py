@@ -8,11 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from daskclust.core.data.checks import check_whole
+from daskclust.core.data.fields import SIDES
 from daskclust.core.device.kernels import body
 
-PIXELS = 256
+PIXELS = SIDES["chips"][0]
 """Pixels in a row, and in a column, of a chip."""
 LAYOUTS = ("chips", "quad")
+"""Those of raw words of Timepix3."""
 QUAD_CHIPS = 4
 _FAR = 2 * PIXELS - 1
 
