@@ -207,7 +207,13 @@ def _of_clue(
     }
     units = dict.fromkeys(("dc", "delta_c", "delta_o", "wrap"), unit)
     attrs: Attributes = {
-        "density": {"units": density, "dc": lengths.pop("dc", None), "dc_units": unit, "rhoc": one, "rhoc_variable": variable},
+        "density": {
+            "units": density,
+            "dc": lengths.pop("dc", None),
+            "dc_units": unit,
+            "rhoc": one,
+            "rhoc_variable": variable,
+        },
         "delta": {"units": unit, **lengths, "axes": " ".join(axes)},
     }
     attrs["delta"]["periods"] = list(periods)

@@ -57,7 +57,7 @@ def clue(
     ] = None,
     section: Annotated[
         str | None,
-        clustering("Column by which lengths such as 120=1.3,300=1.8 differ.", metavar="NAME", default="section or layer"),
+        clustering("Column of sections, for --dc 120=1.3,300=1.8.", metavar="NAME", default="section or layer"),
     ] = None,
     coordinates: Annotated[str | None, reading("Columns of the axes, e.g. eta,phi; 1 to 4.", default="x,y")] = None,
     file: ColumnOptions,

@@ -30,8 +30,9 @@ class CLUE(Estimator):
     The local density of a point is the weight within `dc`, its nearest higher the closest point of higher density.
     Dense points far from any denser one are seeds of clusters, sparse points far from any denser one are outliers;
     every other point belongs where its nearest higher does. Each of `dc`, `delta_c` and `delta_o` may differ from point
-    to point: a point is then compared with others by its own, as in CMS software. The answer depends on the order of the points where
-    densities or distances are equal, and on nothing else: not on chunks, workers, threads or the device.
+    to point: a point is then compared with others by its own, as in CMS software. The answer depends on the order of
+    the points where densities or distances are equal, and on nothing else: not on chunks, workers, threads or the
+    device.
 
     Parameters
     ----------

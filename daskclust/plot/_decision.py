@@ -76,7 +76,7 @@ def decision(
     """
     result = opened(data, _NEEDED, _WANTED)
     result = in_memory(result, _NEEDED, (*_WANTED, result["density"].attrs.get("rhoc_variable")))
-    first, *others = [delta_o] if delta_o is None or np.ndim(delta_o) == 0 else list(delta_o)  # type: ignore[arg-type]
+    first, *others = list(delta_o) if isinstance(delta_o, Sequence | np.ndarray) else [delta_o]
     at_rhoc, limits = _thresholds(result, rhoc, delta_c, first)
     for other in others:
         _thresholds(result, rhoc, delta_c, other)

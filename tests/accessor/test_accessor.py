@@ -82,7 +82,12 @@ DATA = {
     "cells": lambda: datasets.cytometry(200, 3, rng=0),
 }
 METHODS = [
-    ("hits", "clue", {"dc": 10.0, "rhoc": 5.0}, ["label", "density", "delta", "nearest_higher", "is_seed", "is_outlier"]),
+    (
+        "hits",
+        "clue",
+        {"dc": 10.0, "rhoc": 5.0},
+        ["label", "density", "delta", "nearest_higher", "is_seed", "is_outlier"],
+    ),
     ("pixels", "events", {"dt_max": 200.0}, ["label"]),
     ("box", "dbscan", {"eps": 0.3}, ["label", "is_core"]),
     ("box", "dbscan", {"eps": 0.3, "weight": "mass"}, ["label", "is_core"]),

@@ -112,6 +112,4 @@ def test_layers_of_two_ends_are_kept_apart(chunks):
 def test_layers_of_one_end_are_as_they_are():
     hits = two_ends()
     hits["z"] = abs(hits["z"])
-    xr.testing.assert_equal(
-        hits.clust.clue(1.0, 1.0)["label"], hits.drop_vars("z").clust.clue(1.0, 1.0)["label"]
-    )
+    xr.testing.assert_equal(hits.clust.clue(1.0, 1.0)["label"], hits.drop_vars("z").clust.clue(1.0, 1.0)["label"])

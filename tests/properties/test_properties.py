@@ -288,17 +288,6 @@ def test_logarithmic_weights_and_times(within: float | None, chunks: Any) -> Non
     xr.testing.assert_allclose(table[others].drop_attrs(), plain[others].drop_attrs(), rtol=1e-9)
 
 
-@pytest.mark.gpu
-def test_table_of_cupy(cupy: Any) -> None:
-    ds = random_hits(300, 20)
-    ds["event"] = ds["label"] // 3
-    on_device = ds.map(lambda each: each.copy(data=cupy.asarray(each.values)))
-    for options in ({}, {"log_weight": 2.9}):
-        found = cluster_table(on_device, **options)
-        assert {type(each.data) for each in found.data_vars.values()} == {cupy.ndarray}
-        xr.testing.assert_equal(found.map(lambda each: each.copy(data=each.data.get())), cluster_table(ds, **options))
-
-
 def test_types_and_units() -> None:
     table = cluster_table(random_hits(100, 5))
     assert {name for name in table if table[name].dtype == np.int64} == {"size", "seed", "layer"}
