@@ -228,7 +228,9 @@ def _own_in_words(value: Any, name: str | None) -> Any:
     """Return a distance that is not one number: the variable, the lengths of sections, or that each point has one."""
     if name is not None or isinstance(value, str):
         return repr(name or value)
-    return dict(value) if isinstance(value, Mapping) else "one for each point"
+    if isinstance(value, Mapping):
+        return f"({', '.join(f'{section}: {length:g}' for section, length in value.items())})"
+    return "one for each point"
 
 
 def _of_density(

@@ -60,9 +60,7 @@ def clue(
     ] = None,
     section: Annotated[
         str | None,
-        clustering(
-            "Column by which lengths such as 120=1.3,300=1.8 differ.", metavar="NAME", default="section or layer"
-        ),
+        clustering("Column of sections, for --dc 120=1.3,300=1.8.", metavar="NAME", default="section or layer"),
     ] = None,
     showers: Annotated[bool, clustering("Find showers of the clusters with CLUE3D, too.", "--showers")] = False,
     clue3d: Annotated[

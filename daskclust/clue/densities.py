@@ -161,7 +161,7 @@ class ClueParameters(Plan):
         return cells, total, sorted_weight, alone, sorted_of
 
     def _reach_of(self, device: Host | Cuda, n: int, cells: Cells, columns: dict[str, Any], rows: Any = None) -> Any:
-        """Return the square of dc for `n` sorted points, or the dc of each; `rows` are their rows where not in order."""
+        """Return the square of dc for `n` sorted points, or the dc of each; `rows` are their rows if not in order."""
         X = columns["X"]
         if "dc" not in self.own:
             return square_below(self.dc, X.dtype.type)

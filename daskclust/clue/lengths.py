@@ -11,7 +11,7 @@ from daskclust.core.data.checks import check_distance, check_whole
 from daskclust.core.data.columns import groups, plain, reals
 from daskclust.core.data.foreign import unit_of
 from daskclust.core.data.inputs import Points
-from daskclust.core.data.lazy import map_points
+from daskclust.core.data.lazy import extremes, map_points
 from daskclust.core.data.units import threshold_in
 from daskclust.core.device.arrays import is_dask, on_device_of, to_host
 
@@ -121,9 +121,4 @@ def _own(name: str, value: Any, points: Points) -> Any:
 
 def _largest(name: str, column: Any) -> float:
     """Return the largest length; refuse what is none. Of a dask array this is a pass over it."""
-    ends = [column.min(), column.max()]
-    if is_dask(column):
-        import dask
-
-        ends = dask.compute(*ends)
-    return max(check_distance(f"each {name}", float(end), column.dtype) for end in ends)
+    return max(check_distance(f"each {name}", float(end), column.dtype) for end in extremes(column))

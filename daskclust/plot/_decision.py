@@ -18,7 +18,7 @@ from daskclust.plot._look import COLORS, FOLLOWER_COLOR, INK, OUTLIER_COLOR, SEE
 
 Array = npt.NDArray[Any]
 
-_NEEDED, _WANTED = ("density", "delta"), ("label", "is_seed")
+_NEEDED, _WANTED = ("density", "delta"), ("label", "is_seed", "is_outlier")
 
 RHO = "\N{GREEK SMALL LETTER RHO}"
 SEED, OUTLIER, FOLLOWER = "seed", "outlier", "follower"
@@ -39,7 +39,7 @@ def decision(
     *,
     rhoc: float | None = None,
     delta_c: float | None = None,
-    delta_o: float | None = None,
+    delta_o: float | Sequence[float] | None = None,
     logx: bool = False,
     logy: bool = False,
 ) -> hv.Overlay:
@@ -49,10 +49,11 @@ def decision(
     ----------
     data : xarray.Dataset, DataFrame, mapping or fitted CLUE
         As of ``ds.clust.clue``: ``density``, ``delta``, ``label``, ``is_seed``.
-    rhoc, delta_c, delta_o : float, optional
+    rhoc, delta_c : float, optional
+    delta_o : float or sequence of float, optional
         Thresholds, as lines; points are coloured as seeds, outliers and followers under them. Default: those that
-        `data` was clustered with; `delta_c` and `delta_o` may be up to the larger of its two. A `rhoc` of each point
-        has no line.
+        `data` was clustered with; `delta_c` and `delta_o` may be up to the larger of its two. Of several `delta_o`
+        each has a line, and points are coloured under the first. A threshold of each point has no line.
     logx, logy : bool, default False
         Logarithmic axes. Values that are not positive are drawn at half the smallest positive one.
 
@@ -75,10 +76,13 @@ def decision(
     """
     result = opened(data, _NEEDED, _WANTED)
     result = in_memory(result, _NEEDED, (*_WANTED, result["density"].attrs.get("rhoc_variable")))
-    at_rhoc, limits = _thresholds(result, rhoc, delta_c, delta_o)
+    first, *others = list(delta_o) if isinstance(delta_o, Sequence | np.ndarray) else [delta_o]
+    at_rhoc, limits = _thresholds(result, rhoc, delta_c, first)
+    for other in others:
+        _thresholds(result, rhoc, delta_c, other)
     members = _kinds(result, limits)
     _, low_x, high_x, density = _axis(result["density"].values, [at_rhoc], log=logx)
-    level, low_y, high_y, delta = _axis(result["delta"].values, limits[1:], log=logy)
+    level, low_y, high_y, delta = _axis(result["delta"].values, [*limits[1:], *others], log=logy)
     kdims = [dimension(result["density"], f"local density {RHO}"), dimension(result["delta"], "distance to higher δ")]
     elements: list[Any] = []
     if level is not None:
@@ -95,7 +99,7 @@ def decision(
         elements.append(
             line((at_rhoc, low_y), (at_rhoc, high_y), kdims, f"{RHO}c = {at_rhoc:g}", " ".join(LINE_STYLES["rhoc"]))
         )
-    for value, words, style in _delta_lines(*limits[1:]):
+    for value, words, style in _delta_lines(*limits[1:], *others):
         elements.append(line((low_x, value), (high_x, value), kdims, words, style))
     title = ", ".join(f"{int(members[kind].sum()):,} {kind}s" for kind in (SEED, OUTLIER, FOLLOWER))
     title += source_of(data)
@@ -133,6 +137,9 @@ def _kinds(result: xr.Dataset, thresholds: tuple[Any, float | None, float | None
         if missing:
             raise ValueError(f"without rhoc, delta_c and delta_o, the Dataset must have a variable {missing[0]!r}")
         seed = result["is_seed"].values.astype(bool)
+        if "is_outlier" in result:
+            outlier = result["is_outlier"].values.astype(bool)
+            return {SEED: seed, OUTLIER: outlier, FOLLOWER: ~seed & ~outlier}
         # descendants of outliers are noise too, but near to their nearest higher
         outlier = ~seed & (result["label"].values == NOISE) & (delta > (0.0 if delta_o is None else delta_o))
     return {SEED: seed, OUTLIER: outlier, FOLLOWER: ~seed & ~outlier}
@@ -160,9 +167,9 @@ def _axis(values: Array, lines: Sequence[float | None], *, log: bool) -> tuple[f
     return None if finite.all() else level, low, high, np.where(finite, drawn, level)
 
 
-def _delta_lines(delta_c: float | None, delta_o: float | None) -> list[tuple[float, str, str]]:
+def _delta_lines(delta_c: float | None, *deltas_o: float | None) -> list[tuple[float, str, str]]:
     """Return height, label, and colour with dash of each threshold of distance."""
-    if delta_c is not None and delta_c == delta_o:
+    if delta_c is not None and (delta_c,) == deltas_o:
         return [(delta_c, f"δc = δo = {delta_c:g}", f"{LINE_STYLES['delta_o'][0]} solid")]
-    lines = [(delta_c, "δc", LINE_STYLES["delta_c"]), (delta_o, "δo", LINE_STYLES["delta_o"])]
+    lines = [(delta_c, "δc", LINE_STYLES["delta_c"]), *((each, "δo", LINE_STYLES["delta_o"]) for each in deltas_o)]
     return [(value, f"{words} = {value:g}", " ".join(style)) for value, words, style in lines if value is not None]

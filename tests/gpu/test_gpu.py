@@ -186,6 +186,23 @@ def test_rethreshold(cupy, changed):
     assert_same_results(clue, results(case.fit().rethreshold(**changed)))
 
 
+def test_distances_of_sections(cupy):
+    X, section = np.round(points(600, 2, np.float32, 12.0), 1), np.arange(600) % 3
+    X[:100] = X[0]  # of these some are taken together
+    columns = {"section": section, "sample_weight": weights(600, np.float32)}
+    case = Case(X, {0: 0.5, 1: 1.0, 2: 2.0}, 3.0, columns, {"delta_c": {0: 2.0, 1: 0.5, 2: 3.0}, "delta_o": 2.5})
+    assert_same_on_device(case)
+    lazy = da.from_array(X, chunks=(200, 2)).map_blocks(cupy.asarray, meta=cupy.empty((0, 2), np.float32))
+    assert_same_results(case.estimator().fit(lazy, **columns), results(case.fit()))
+
+
+def test_two_ends(cupy):
+    X, z = points(300, 2, np.float32, 9.0), np.where(np.arange(300) % 2, -1.0, 1.0)
+    columns = {"x": X[:, 0], "y": X[:, 1], "z": z, "layer": np.arange(300) % 3}
+    found = CLUE(1.0, 2.0).fit({name: cupy.asarray(values) for name, values in columns.items()})
+    assert_same_results(found, CLUE(1.0, 2.0).fit(columns))
+
+
 def test_rethreshold_with_a_threshold_of_each_point(cupy):
     rhoc, other = (np.random.default_rng(seed).integers(0, 8, 2000).astype(np.float32) for seed in (6, 7))
     case = Case(points(2000, 2, np.float32, 30.0), 1.0, rhoc)

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from cases.tables import hit_columns, particle_columns
+import xarray as xr
+from cases.tables import hit_columns, particle_columns, random_hits
 
 from daskclust.core.device.arrays import HOST, device_of, is_cuda
-from daskclust.properties import _halos, _pixels
+from daskclust.properties import _halos, _pixels, cluster_table
 from daskclust.properties.kernels.clusters import BY_ENERGY, BY_NOTHING, BY_TOT
 
 pytestmark = pytest.mark.gpu
@@ -69,3 +70,13 @@ def test_wrong_values_are_told(measure, arrays, name, option):
     wrong = np.where(np.arange(20) == 7, np.nan, arrays[name])
     with pytest.raises(ValueError, match=f"{name} must be finite, got nan at index 7"):
         on_device(measure, {**arrays, name: wrong}, option, None)
+
+
+def test_table_of_cupy(cupy):
+    ds = random_hits(300, 20)
+    ds["event"] = ds["label"] // 3
+    on_device = ds.map(lambda each: each.copy(data=cupy.asarray(each.values)))
+    for options in ({}, {"log_weight": 2.9}):
+        found = cluster_table(on_device, **options)
+        assert {type(each.data) for each in found.data_vars.values()} == {cupy.ndarray}
+        xr.testing.assert_equal(found.map(lambda each: each.copy(data=each.data.get())), cluster_table(ds, **options))

@@ -257,6 +257,37 @@ def test_table_equals_pandas(with_seeds: bool, chunks: Any) -> None:
     np.testing.assert_array_equal(table["cluster"], np.arange(40))
 
 
+@pytest.mark.parametrize("chunks", [None, 64, (1, 399, 0, 100)])
+@pytest.mark.parametrize("within", [None, 1.3])
+def test_logarithmic_weights_and_times(within: float | None, chunks: Any) -> None:
+    rng, ds = np.random.default_rng(3), random_hits(500, 40)
+    ds["energy"][::7] = 0.0
+    resolution = np.where(rng.random(500) < 0.4, rng.choice([-1.0, 0.0, np.nan], 500), rng.uniform(0.02, 0.1, 500))
+    ds["time"] = ("hit", rng.normal(5.0, 0.1, 500), {"units": "ns"})
+    ds["time_error"] = ("hit", resolution, {"units": "ns"})
+    options = {"log_weight": 2.9, "log_within": within}
+    table = cluster_table(ds if chunks is None else ds.chunk(hit=chunks), **options).compute()
+    plain = cluster_table(ds)
+    for cluster in range(40):
+        own = ds.isel(hit=ds["label"].values == cluster)
+        x, y, energy = (own[name].values.astype(float) for name in ("x", "y", "energy"))
+        with np.errstate(divide="ignore"):
+            weight = np.maximum(0.0, 2.9 + np.log(energy / energy.sum()))
+        peak = energy.argmax()
+        weight[np.hypot(x - x[peak], y - y[peak]) > (within or np.inf)] = 0.0
+        for name, values in (("x", x), ("y", y)):
+            assert float(table[name][cluster]) == pytest.approx((weight * values).sum() / weight.sum(), rel=1e-9)
+        known = own["time_error"].values > 0
+        shares = own["time_error"].values[known] ** -2.0
+        mean = np.average(own["time"].values[known], weights=shares) if known.any() else np.nan
+        assert float(table["time"][cluster]) == pytest.approx(mean, nan_ok=True)
+        error = shares.sum() ** -0.5 if known.any() else np.nan
+        assert float(table["time_error"][cluster]) == pytest.approx(error, nan_ok=True)
+    assert table["time_error"].attrs["units"] == "ns"
+    others = [name for name in plain if name not in ("x", "y")]
+    xr.testing.assert_allclose(table[others].drop_attrs(), plain[others].drop_attrs(), rtol=1e-9)
+
+
 def test_types_and_units() -> None:
     table = cluster_table(random_hits(100, 5))
     assert {name for name in table if table[name].dtype == np.int64} == {"size", "seed", "layer"}

@@ -105,6 +105,16 @@ def count_values(column: Any) -> tuple[Any, Any]:
     return values, counts
 
 
+def extremes(column: Any) -> tuple[Any, Any]:
+    """Return the smallest and the largest value of an array; of a dask array by one pass over it, now."""
+    low, high = column.min(), column.max()
+    if is_dask(column):
+        import dask
+
+        low, high = dask.compute(low, high)
+    return low, high
+
+
 def _named(function: Callable[..., Any]) -> str:
     """Return with what names of tasks begin that call a function."""
     from dask.utils import funcname
