@@ -97,6 +97,8 @@ class ShowerPlan(Plan):
         for name, said in (("energy", "sample_weight"), ("radius", "radius")):
             if name in chunk.columns:
                 check_values(chunk, name, said)
+        if "radius" in chunk.columns and len(X) and (least := chunk.columns["radius"].min()) < 0:
+            raise ValueError(f"radius must not be negative, got {float(least):g}")
         if len(flat := np.flatnonzero(X[:, 2] == 0)):
             row = chunk.ids_on_host()[int(device.to_host(flat[:1])[0])]
             raise ValueError(

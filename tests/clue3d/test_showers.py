@@ -156,6 +156,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], type[Exception], str]] = [
     ({}, {"sample_weight": None}, ValueError, "needs its energy; give sample_weight="),
     ({"use_cluster_dimension_xy": True}, {}, ValueError, "needs the radius of each layer cluster"),
     ({}, {"is_silicon": np.ones(4, bool)}, ValueError, "needs the radius of each layer cluster"),
+    ({}, {"radius": [1.0, 1.0, -2.0, 1.0]}, ValueError, "radius must not be negative, got -2"),
     ({}, {"layer": [0, 1, 2, 1 << 23]}, ValueError, "layer must lie within 4194304 of 0, got 0 to 8388608"),
     ({}, {"event": [0, 1, 2, 1 << 31]}, ValueError, "event must lie within 32 bits, got 0 to 2147483648"),
     ({}, {"sample_weight": [1.0, 1.0, np.nan, 1.0]}, ValueError, r"sample_weight\[2\] = nan"),

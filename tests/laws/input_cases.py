@@ -23,6 +23,7 @@ import xarray as xr
 
 from daskclust import (
     CLUE,
+    CLUE3D,
     DBSCAN,
     EMST,
     HDBSCAN,
@@ -36,7 +37,8 @@ from daskclust import (
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "data.md"
 KINDS = ("real", "group", "pixel", "label")
-"""Kinds of columns, in the order of the page's columns; a "time" is a real that ascends, a "table" has two columns."""
+"""Kinds of columns, in the order of the page's columns; a "time" is a real that ascends, a "far" one that is not 0, a "small" group is
+one of 32 bits, a "table" has two columns."""
 
 RATIOS = 1e-7  # how good ratios of axes are where an axis vanishes, says `halo_table`
 ROWS = 24
@@ -88,8 +90,8 @@ def draw_column(rng: np.random.Generator, kind: str, high: int, types: list[str]
     """Return a column of whole numbers below `high`, or a value that is refused."""
     name = str(rng.choice(types))
     value = str(rng.choice(VALUES)) if rng.random() < 0.04 else None
-    if (value, kind) == ("an integer beyond 2**53", "label"):
-        value = None  # some tables have a row for each number up to the largest
+    if value == "an integer beyond 2**53" and kind in ("label", "small"):
+        value = None  # some tables have a row for each number up to the largest, differences of layers count
     if kind == "table" and value is not None and value.startswith("a missing value"):
         value = None  # of a Series alone
     layout = str(rng.choice([each for each in LAYOUTS if value is None or each != "one value"]))
@@ -97,7 +99,9 @@ def draw_column(rng: np.random.Generator, kind: str, high: int, types: list[str]
     numbers = rng.integers(0, min(high, 2) if name == "bool" else high, shape)
     if kind == "time":
         numbers = np.sort(numbers)
-    kind = "real" if kind in ("time", "table") else kind
+    if kind == "far":
+        numbers = np.maximum(numbers, 1)
+    kind = {"time": "real", "table": "real", "far": "real", "small": "group"}.get(kind, kind)
     if layout == "one value":
         numbers[:] = numbers[0]
     name, given = with_value(rng, name, value, numbers)
@@ -289,6 +293,10 @@ HITS = {"x": ("pixel", 9), "y": ("pixel", 9), "toa": ("time", 40)}
 TARGETS = {
     "CLUE": Target({**PLANE, "layer": ("group", 3), "energy": ("real", 4)}, of_columns),
     "CLUE, events": Target({**SPACE, "event": ("group", 3)}, of_columns),
+    "CLUE3D": Target(
+        {**PLANE, "z": ("far", 9), "layer": ("small", 3), "event": ("small", 2), "energy": ("real", 4)},
+        lambda data: attributes(CLUE3D(critical_density=1.0).fit(data), "labels_", "density_", "nearest_higher_"),
+    ),
     "CLUE, columns beside": Target(
         {"X": ("table", 9), "layer": ("group", 3), "energy": ("real", 4)},
         lambda data: of_clue(CLUE(1.5, 3.0).fit(data["X"], layer=data["layer"], sample_weight=data["energy"])),
@@ -362,7 +370,8 @@ def draw(rng: np.random.Generator) -> Case:
     """Return a case: mostly of types that are taken, or nearly all cases would be refusals."""
     target = str(rng.choice(list(TARGETS)))
     taken = {kind: [name for name in TYPES if refusal(name, kind) is None] for kind in KINDS}
-    taken["time"] = taken["table"] = taken["real"]
+    taken["time"] = taken["table"] = taken["far"] = taken["real"]
+    taken["small"] = taken["group"]
     odd = rng.random() < 0.15
     while True:
         container = str(rng.choice(TARGETS[target].containers))

@@ -15,7 +15,8 @@ from laws.registry import ENTRIES, RUNS, assert_same, computed, fit, sample_of
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from daskclust import FriendsOfFriends, app, machine, workers
+from daskclust import FriendsOfFriends, machine, workers
+from daskclust.app import systems as explorers
 from daskclust.core.device.kernels import Kernel
 from daskclust.core.merge.labels import same_partition
 from daskclust.systems import SYSTEMS, Sample, System
@@ -182,7 +183,7 @@ def test_every_name_of_an_entry_exists(system: System) -> None:
 
 def test_entries_are_all_that_others_list() -> None:
     assert tuple(SYSTEMS) == workers.SYSTEMS
-    assert tuple(app.systems.SYSTEMS) == tuple(name for name in SYSTEMS if name not in WITHOUT_EXPLORER)
+    assert tuple(explorers.SYSTEMS) == tuple(name for name in SYSTEMS if name not in WITHOUT_EXPLORER)
     assert tuple(machine.describe()["systems"]) == tuple(SYSTEMS)
     assert {call.split()[0].rstrip(",") for call in TARGETS} >= {
         system.estimator.__name__ for system in SYSTEMS.values()
