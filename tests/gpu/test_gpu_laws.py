@@ -76,7 +76,7 @@ def test_wrong_input_is_refused(cupy, name):
     wrong = []
     for value in (np.nan, np.inf, -np.inf):
         X = {key: v.copy() for key, v in sample.X.items()} if isinstance(sample.X, dict) else sample.X.copy()
-        (X["toa"] if isinstance(X, dict) else X)[47] = value
+        (X["toa" if "toa" in X else "frame"] if isinstance(X, dict) else X)[47] = value
         wrong.append((sample._replace(X=X), rf"\[47(, 0)?\] = {value}"))
     for column, values in sample.columns.items():
         spoiled = {**sample.columns, column: np.where(np.arange(60) == 11, np.nan, values)}

@@ -123,7 +123,7 @@ def write_clog(
     Raises
     ------
     ValueError
-        For variables that are missing.
+        For variables that are missing, and hits of several chips that have no common coordinates.
 
     Examples
     --------
@@ -139,7 +139,9 @@ def write_clog(
     for each in ("x", "y", labels, value):
         if each not in ds:
             raise ValueError(f"the hits have no variable {each!r}; they have {', '.join(map(str, ds))}")
-    zeros = np.zeros(ds.sizes["hit"], np.int64)
+    if "chip" in ds and ds.attrs.get("layout") != "quad" and ds["chip"].size and (ds["chip"] != ds["chip"][0]).any():
+        raise ValueError("a cluster log has no chips, and the hits are of several; write each chip to its own file")
+    zeros = np.zeros(len(ds["x"]), np.int64)
     frame = ds["frame"].values if "frame" in ds else zeros
     frame = frame - min(int(frame.min(initial=1)) - 1, 0)
     order = np.lexsort((ds[labels].values, frame))

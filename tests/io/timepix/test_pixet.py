@@ -106,6 +106,8 @@ def test_clusters_in_time_have_times(tmp_path):
         [37.5, 62.5],
         "quad",
     )
+    with pytest.raises(ValueError, match="write each chip"):
+        write_clog(io.to_dataset({**hits, "chip": [0, 1, 1]}, field="timepix"), tmp_path / "a.clog")
     write_clog(xr.Dataset({name: ("hit", np.empty(0)) for name in ("x", "y", "label", "tot")}), tmp_path / "none.clog")
     assert open_pixet(tmp_path / "none.clog").sizes["hit"] == 0
 
