@@ -5,6 +5,7 @@ The standard: NXevent_data of NeXus, with `event_id = y * x_size + x` as rustpix
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -166,10 +167,16 @@ def test_units_and_pixels_that_are_none(tmp_path: Path) -> None:
         write_hits(datasets.calorimeter(2, 5, rng=0), path)
 
 
+def pymepix_file(folder: Path) -> Path:
+    """Return the file that pymepix wrote, unpacked."""
+    (folder / "run.hdf5").write_bytes(gzip.decompress((PYMEPIX / "run.hdf5.gz").read_bytes()))
+    return folder / "run.hdf5"
+
+
 @pytest.mark.parametrize("chunks", [None, 33])
-def test_pymepix(chunks: int | None) -> None:
+def test_pymepix(tmp_path: Path, chunks: int | None) -> None:
     """Its file of a raw file that is beside it: what `open_tpx3` finds, with its correction of the columns' phase."""
-    found = read_hits(PYMEPIX / "run.hdf5", chunks=chunks).compute()
+    found = read_hits(pymepix_file(tmp_path), chunks=chunks).compute()
     ours = io.open_tpx3(PYMEPIX / "run.tpx3")
     phase = (ours["x"].astype(int) // 2) % 16
     ours["toa"] = ours["toa"] + 1.5625 * phase.where(phase > 0, 16)
@@ -183,8 +190,7 @@ def test_pymepix(chunks: int | None) -> None:
 
 
 def test_a_trigger_of_pymepix_without_its_time(tmp_path: Path) -> None:
-    path = tmp_path / "run.hdf5"
-    path.write_bytes((PYMEPIX / "run.hdf5").read_bytes())
+    path = pymepix_file(tmp_path)
     with h5py.File(path, "a") as file:
         file["raw/trigger nr"][7] = 99
     with pytest.raises(ValueError, match=r"row 7 of /raw of .* is of trigger 99, of which it has no time"):

@@ -5,6 +5,7 @@ It is on no index of packages: its folder (github.com/CFEL-CMI/pymepix, 8ee4c81 
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,8 @@ def make() -> None:
     (FOLDER / "run.hdf5").unlink(missing_ok=True)
     RawFileSampler(str(raw), str(FOLDER / "run.hdf5"), number_of_processes=1).run()
     raw.unlink()
+    (FOLDER / "run.hdf5.gz").write_bytes(gzip.compress((FOLDER / "run.hdf5").read_bytes(), mtime=0))
+    (FOLDER / "run.hdf5").unlink()
 
 
 if __name__ == "__main__":
