@@ -32,6 +32,8 @@ class Kind(NamedTuple):
     fibre: tuple[float, float] = (0.0, 0.0)  # probability, mean length in pixels
     large: tuple[float, float, float] = (0.0, 0.0, 0.0)  # fraction, mean, variance
     light: float = 3.0  # logarithm of the median ToT in ticks of 25 ns
+    stretch: float = 1.0  # length by width of discs
+    shapes: int = 8_000  # in a library at most
 
 
 KINDS = {
@@ -40,8 +42,14 @@ KINDS = {
     "pion45": Kind((20.0, 9.0), track=True, fibre=(0.01976, 168.5)),
     "pion75": Kind((55.0, 20.0), track=True, fibre=(0.01340, 393.0)),
     "lead": Kind((5.0, 12.0), large=(0.09, 1414.0, 970_000.0), light=3.2),
+    "lead50": Kind((6.6, 20.0), large=(0.0055, 3655.0, 832_000.0), light=3.2, stretch=1.2),
+    "lead90": Kind((8.7, 40.0), large=(0.001628, 9260.0, 122_500_000.0), light=3.2, stretch=2.0),
 }
 """What particles there are, by name."""
+
+# large clusters alone, which the paper chose from the others; few shapes make many hits
+_LARGE = {"lead": (1.0, 2232.0, 134_000.0), **{name: (1.0, *KINDS[name].large[1:]) for name in ("lead50", "lead90")}}
+KINDS |= {f"{name}_subset": KINDS[name]._replace(large=large, shapes=200) for name, large in _LARGE.items()}
 
 
 class PixelShapes(NamedTuple):
@@ -61,7 +69,7 @@ def make_shapes(random: np.random.Generator, kind: Kind, n_shapes: int) -> Pixel
     core, is_large, fibre = _sizes(random, kind, n_shapes)
     core_shape = np.repeat(np.arange(n_shapes), core)
     place = np.arange(core.sum()) - np.repeat(np.cumsum(core) - core, core)  # of a pixel in its core
-    patterns = _tracks(random, int(core.max())) if kind.track else _discs(random, int(core.max()))
+    patterns = _tracks(random, int(core.max())) if kind.track else _discs(random, int(core.max()), kind.stretch)
     pattern = random.integers(0, _PATTERNS, n_shapes)[core_shape]
     x, y = patterns[0][pattern, place], patterns[1][pattern, place]
     share = place / core[core_shape]
@@ -114,15 +122,17 @@ def _even_quantiles(random: np.random.Generator, n: int) -> Float:
     return random.permutation((np.arange(n) + 0.5) / max(n, 1))
 
 
-def _discs(random: np.random.Generator, most: int) -> tuple[Int, Int]:
+def _discs(random: np.random.Generator, most: int, stretch: float) -> tuple[Int, Int]:
     """Return the `most` pixels nearest to each of some points within a pixel, nearest first: arrays (patterns, most).
 
-    Of each pixel but the first, the neighbour towards the point is nearer: the first k are connected for any k.
+    Distances along x are shorter by `stretch`, so that the disc is an ellipse. Of each pixel but the first, the
+    neighbour towards the point is nearer: the first k are connected for any k.
     """
-    radius = int(np.sqrt(most / np.pi)) + 3
-    y, x = (axis.ravel() for axis in np.mgrid[-radius : radius + 1, -radius : radius + 1])
+    radius = np.sqrt(most / np.pi)
+    width, height = (int(radius * side) + 3 for side in (np.sqrt(stretch), 1 / np.sqrt(stretch)))
+    y, x = (axis.ravel() for axis in np.mgrid[-height : height + 1, -width : width + 1])
     centre = random.uniform(-0.5, 0.5, (_PATTERNS, 2, 1))
-    order = np.argsort((x - centre[:, 0]) ** 2 + (y - centre[:, 1]) ** 2, axis=1)[:, :most]
+    order = np.argsort(((x - centre[:, 0]) / stretch) ** 2 + (y - centre[:, 1]) ** 2, axis=1)[:, :most]
     return x[order], y[order]
 
 

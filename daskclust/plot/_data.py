@@ -25,7 +25,9 @@ Array = npt.NDArray[Any]
 Ids = npt.NDArray[np.int64]
 Channel = str | int
 
-_TIMES = ("toa", "tot", "tof")  # of Timepix hits
+TIMES = ("toa", "tot", "tof")
+"""Of Timepix hits."""
+
 _TIME_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))  # in ns
 
 
@@ -162,7 +164,7 @@ def in_memory(data: Any, needed: Sequence[str], wanted: Sequence[str | None] = (
 def hits_in_memory(data: Any, needed: Sequence[str], wanted: Sequence[str] = (), **how: Any) -> xr.Dataset:
     """Return what `in_memory` does of hits, with times in ns, which those without a unit are in already."""
     loaded = in_memory(data, needed, wanted, dim="hit", axes=("x", "y", "toa", "chip"), **how)
-    return loaded.assign({name: hit_column(loaded[name], name) for name in _TIMES if name in loaded})
+    return loaded.assign({name: hit_column(loaded[name], name) for name in TIMES if name in loaded})
 
 
 def on_host(values: Any, name: str = "values") -> Array:

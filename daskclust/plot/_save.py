@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import os
 import re
@@ -33,8 +34,8 @@ def save(element: Any, path: str | os.PathLike[str], *, dpi: int = 150, width: f
     element : HoloViews object
         What the functions of this module return, or any other.
     path : str or path
-        ``.html``: interactive, by bokeh, with all that it needs inside, so that it opens offline; ``.png``, ``.svg`` or
-        ``.pdf``: by matplotlib. A file that exists is replaced.
+        ``.html``: interactive, by bokeh (by plotly in three dimensions), with all that it needs inside, so that it
+        opens offline; ``.png``, ``.svg`` or ``.pdf``: by matplotlib. A file that exists is replaced.
     dpi : int, default 150
         Resolution of PNG, and of what is rasterized in the others.
     width : float, optional
@@ -60,11 +61,17 @@ def save(element: Any, path: str | os.PathLike[str], *, dpi: int = 150, width: f
     has_slider = bool(element.traverse(lambda part: part, [hv.HoloMap]))
     if has_slider and suffix != ".html":
         raise ValueError(f"a picture with a slider cannot be {suffix}; save one frame of it, or .html")
+    is_solid = bool(element.traverse(lambda part: part, [hv.core.Element3D]))
+    if has_slider and is_solid:
+        raise ValueError("a picture in three dimensions has no slider in a file; save one frame of it")
     if width is not None and suffix == ".html":
         raise ValueError(f"width={width!r} is for {', '.join(_BY_MATPLOTLIB)}; pictures in .html have a size in pixels")
     width = width if width is None else check_positive("width", width)
     load_backends()
-    content = _html(element, target.stem) if suffix == ".html" else _on_paper(element, suffix[1:], dpi, width)
+    if suffix == ".html":
+        content = _solid_html(element, target.stem) if is_solid else _html(element, target.stem)
+    else:
+        content = _on_paper(element, suffix[1:], dpi, width)
     with replacing(target) as stream:
         stream.write(content)
 
@@ -133,6 +140,15 @@ def _html(element: Any, title: str) -> bytes:
     finally:
         silence(FIXED_SIZING_MODE, False)
     return _ELSEWHERE.sub("", page).replace("<head>", f"<head>{_PAGE}", 1).encode("utf-8")
+
+
+def _solid_html(element: Any, title: str) -> bytes:
+    """Return a page by plotly, without references to other places."""
+    import plotly.io
+
+    figure = hv.renderer("plotly").get_plot(element).state
+    page = str(plotly.io.to_html(figure, include_plotlyjs=True, div_id="picture", validate=False))
+    return page.replace("<head>", f"<head>{_PAGE}<title>{html.escape(title)}</title>", 1).encode("utf-8")
 
 
 def _with_slider(element: Any, plot: Any) -> Any:

@@ -27,6 +27,11 @@ FIGURE_3 = {
     "pion45": (23.33, 33.47),
     "pion75": (60.27, 64.33),
     "lead": (131.84, 500.51),
+    "lead50": (26.51, 274.99),
+    "lead90": (20.45, 356.57),
+    "lead_subset": (2231.45, 363.69),
+    "lead50_subset": (3622.54, 860.56),
+    "lead90_subset": (7258.26, 5105.26),
 }
 COLUMNS = {"x": ("uint16", "pixel"), "y": ("uint16", "pixel"), "toa": ("float64", "ns"), "tot": ("float32", "ns")}
 COLUMNS |= {"chip": ("uint8", "1"), "truth": ("int64", "1")}
@@ -34,11 +39,12 @@ COLUMNS |= {"chip": ("uint8", "1"), "truth": ("int64", "1")}
 
 @pytest.mark.parametrize("kind", quick_first(KINDS, 2))
 def test_hits_conform(kind: Any) -> None:
-    ds = datasets.timepix(20_000, kind=kind, chips=3, rng=1)
-    xr.testing.assert_identical(ds, datasets.timepix(20_000, kind=kind, chips=3, rng=np.random.default_rng(1)))
-    assert not ds["toa"].equals(datasets.timepix(20_000, kind=kind, chips=3, rng=2)["toa"])
+    n_hits = 100_000 if kind.endswith("subset") else 20_000  # some particles for each chip
+    ds = datasets.timepix(n_hits, kind=kind, chips=3, rng=1)
+    xr.testing.assert_identical(ds, datasets.timepix(n_hits, kind=kind, chips=3, rng=np.random.default_rng(1)))
+    assert not ds["toa"].equals(datasets.timepix(n_hits, kind=kind, chips=3, rng=2)["toa"])
     assert {name: (str(ds[name].dtype), ds[name].attrs["units"]) for name in ds} == COLUMNS
-    assert dict(ds.sizes) == {"hit": 20_000}
+    assert dict(ds.sizes) == {"hit": n_hits}
     assert [ds.attrs[name] for name in ("field", "layout", "kind", "chips")] == ["timepix", "chips", kind, 3]
     assert set(np.unique(ds["chip"])) == {0, 1, 2}
     assert max(int(ds["x"].max()), int(ds["y"].max())) < 256
@@ -57,7 +63,7 @@ def test_hits_conform(kind: Any) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_cluster_sizes_are_those_of_the_paper(kind: Any) -> None:
     mean, deviation = FIGURE_3[kind]
-    shapes = make_shapes(np.random.default_rng(3), KINDS[kind], 8_000)
+    shapes = make_shapes(np.random.default_rng(3), KINDS[kind], KINDS[kind].shapes)
     size = np.diff(shapes.start)
     assert size.mean() == pytest.approx(mean, rel=0.004)
     assert size.std() == pytest.approx(deviation, rel=0.015)
@@ -69,7 +75,7 @@ def test_cluster_sizes_are_those_of_the_paper(kind: Any) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_shapes_are_connected_and_have_no_pixel_twice(kind: Any) -> None:
-    shapes = make_shapes(np.random.default_rng(0), KINDS[kind], 500)
+    shapes = make_shapes(np.random.default_rng(0), KINDS[kind], min(500, KINDS[kind].shapes))
     for k, (begin, end) in enumerate(pairwise(shapes.start)):
         x, y = shapes.x[begin:end], shapes.y[begin:end]
         image = np.zeros((shapes.height[k], shapes.width[k]), int)
@@ -138,7 +144,7 @@ def test_small_signals_are_late() -> None:
 
 
 @given(
-    n_hits=st.integers(0, 300), kind=st.sampled_from(sorted(KINDS)), chips=st.integers(1, 5), parts=st.integers(1, 3)
+    n_hits=st.integers(0, 300), kind=st.sampled_from(list(KINDS)[:5]), chips=st.integers(1, 5), parts=st.integers(1, 3)
 )
 def test_parts_follow_each_other(n_hits: int, kind: Any, chips: int, parts: int) -> None:
     random, start, times = np.random.default_rng(0), 0.0, [0.0]

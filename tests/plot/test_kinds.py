@@ -84,6 +84,7 @@ OF_TABLES: dict[str, tuple[Callable[[], xr.Dataset], Callable[[Any], Any]]] = {
     "projected_density": (made.particles, lambda data: plot.projected_density(data, pixels=64)),
     "halo_circles": (made.halos, lambda data: plot.halo_circles(data, most=20)),
     "mass_function": (made.halos, plot.mass_function),
+    "scatter3d": (made.particles, plot.scatter3d),
 }
 
 
@@ -103,6 +104,9 @@ def pairs() -> Iterator[tuple[str, Any, Any]]:
     renamed = frame(found).rename(columns={"label": "mine"})
     yield "clusters column", plot.clusters(found), plot.clusters(renamed, labels="mine")
     yield "clusters dask", plot.clusters(points), plot.clusters(dd.from_pandas(frame(points), npartitions=2))
+    X = matrix(made.particles(), "x", "y", "z")
+    theirs = DBSCAN(3.0).fit(X)
+    yield "scatter3d array", plot.scatter3d(made.particles(), labels=theirs), plot.scatter3d(X, labels=theirs)
     yield "decision", plot.decision(points), plot.decision(clue())
     builder = EventBuilder(200.0, min_hits=3).fit(hits)
     yield "cluster_sizes", plot.cluster_sizes(properties.cluster_table(hits)), plot.cluster_sizes(builder)

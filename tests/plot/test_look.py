@@ -16,7 +16,7 @@ from cases.pictures import PICTURES
 from daskclust import plot
 from daskclust.plot import _look as look
 
-FUNCTIONS = [name for name in plot.__all__ if name not in ("RHO", "save")]
+FUNCTIONS = [name for name in plot.__all__ if name not in ("RHO", "save", "scatter3d")]  # the last is not for bokeh
 
 # Machado, Oliveira and Fernandes 2009, doi:10.1109/TVCG.2009.113, for the strongest deficiency, on linear RGB
 VISION = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -76,6 +77,43 @@ def test_rand_index_equals_scikit_learn(case: Case) -> None:
     assert metrics.adjusted_rand_index(truth, labels, noise="cluster") == adjusted_rand_score(truth, labels)
     apart = [np.where(v < 0, 100 + np.arange(len(v)), v) for v in (truth, labels)]
     assert metrics.adjusted_rand_index(truth, labels) == adjusted_rand_score(*apart)
+
+
+def iou_by_loops(a: np.ndarray, b: np.ndarray, above: float, noise: str) -> tuple[float, float]:
+    """Return mean and fraction over all pairs of clusters as sets of points."""
+    names = [sorted(set(side.tolist()) - ({-1} if noise == "ignore" else set())) for side in (a, b)]
+    one, other = ([set(np.flatnonzero(side == k)) for k in ks] for side, ks in zip((a, b), names, strict=True))
+    best = [
+        max((len(mine & theirs) / len(mine | theirs) for theirs in others), default=0.0)
+        for clusters, others in ((one, other), (other, one))
+        for mine in clusters
+    ]
+    return (float(np.mean(best)), float(np.mean(np.array(best) > above))) if best else (math.nan, math.nan)
+
+
+@settings(deadline=None)
+@given(case=cases(), above=st.sampled_from([0.0, 0.5, 0.95, 1.0]), noise=st.sampled_from(["ignore", "cluster"]))
+def test_iou_equals_loops(case: Case, above: float, noise: Any) -> None:
+    a, b, _ = case
+    found = metrics.cluster_iou(a, b, above=above, noise=noise)
+    assert found == pytest.approx(iou_by_loops(a, b, above, noise), nan_ok=True)
+    assert metrics.cluster_iou(b, a, above=above, noise=noise) == pytest.approx(found, rel=0, abs=0, nan_ok=True)
+    assert [type(value) for value in found] == [float, float]
+    lazy = da.from_array(b, chunks=max(1, len(b) // 3))
+    assert metrics.cluster_iou(a, lazy, above=above, noise=noise) == pytest.approx(found, rel=0, abs=0, nan_ok=True)
+
+
+def test_iou_of_what_has_no_clusters() -> None:
+    assert metrics.cluster_iou([0, 0, 1], [4, 4, 2]) == (1.0, 1.0)
+    assert metrics.cluster_iou([0, 0, 1], [-1, -1, -1]) == (0.0, 0.0)
+    assert metrics.cluster_iou([0, 0, 0, 0], [0, 0, 0, -1]) == (0.75, 0.0)  # noise counts in the size
+    for labels in ([], [-1, -1]):
+        assert all(map(math.isnan, metrics.cluster_iou(labels, labels)))
+    with pytest.raises(ValueError, match=r"equal lengths, got \{'labels_a': 2, 'labels_b': 1"):
+        metrics.cluster_iou([0, 1], [0])
+    for bad in (-0.1, 1.5, math.nan):
+        with pytest.raises(ValueError, match="above must be"):
+            metrics.cluster_iou([0], [0], above=bad)
 
 
 @settings(deadline=None)
