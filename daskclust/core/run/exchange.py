@@ -22,8 +22,8 @@ from daskclust.core.run import steps as work
 from daskclust.core.run.graph import ChunkSteps, Lists, keys_of
 from daskclust.core.space.partition import Division, Partition
 
-# Receivers that each get their own pieces, of 98 us each. Chunks that are taken together are made at once, and all of
-# them before the first is worked on, so that they fill memory.
+# Chunks, or runs, that have pieces of their own, of 98 us each. Chunks that are taken together are made at once, and
+# all groups of them before the first chunk is worked on, so that they fill memory; so do results of many runs.
 _APART = 512
 _FEW = 8  # pairs for each sender or receiver that go one by one; with 30 of both the exchange is faster
 
@@ -63,18 +63,16 @@ class Layout(NamedTuple):
         ends = list(itertools.pairwise(self.starts.tolist()))
         return runs, [[ends[run] for run in each] for each in runs]
 
-    def ranges(self) -> Ids:
-        """Return where ranges of ids begin, and one behind the last: each has some runs."""
-        return self.starts[[*range(0, len(self.runs), self.together(len(self.runs))), -1]]
+    def ranges(self, runs: int = 0) -> Ids:
+        """Return where ranges of ids begin, and one behind the last: each has so many runs, by default many."""
+        return self.starts[[*range(0, len(self.runs), runs or self.together(len(self.runs))), -1]]
 
     def together(self, count: int) -> int:
         """Return how many of so many chunks, or runs, are taken together: few pieces, that are not small."""
         return -(-count // max(self.groups, math.isqrt(count)))
 
-    @property
-    def width(self) -> int:
-        """How many chunks of the partition are made together."""
-        count = len(self.partition or ())
+    def exchanged_together(self, count: int) -> int:
+        """Return the same where pieces have points, or results of points."""
         return 1 if count <= _APART else self.together(count)
 
 
@@ -86,7 +84,7 @@ def exchange_for(layout: Layout, columns: dict[str, Any], positions: str, group:
         return AsGiven(layout, given)
     if is_cuda(like) or is_few(layout.among, len(layout.partition)):
         return PieceByPiece(layout, given._replace(among=layout.among))
-    return AllToAll(layout, given._replace(width=layout.width))
+    return AllToAll(layout, given._replace(width=layout.exchanged_together(len(layout.partition))))
 
 
 class AsGiven:
@@ -136,7 +134,7 @@ class AllToAll(AsGiven):
 
     def __init__(self, layout: Layout, given: work.SplitSpec) -> None:
         super().__init__(layout, given)
-        self.starts = layout.ranges()
+        self.starts = layout.ranges(layout.exchanged_together(len(layout.runs)))
 
     def to_chunks(self, steps: ChunkSteps, runs: list[Any]) -> Any:
         """Return the chunks of the plan, from the shares that all runs have for `width` of them."""

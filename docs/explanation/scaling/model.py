@@ -145,8 +145,9 @@ def shards_of(system, order, chunks, points, workers):
     """Return how many pieces go through dask's exchange, of as many chunks of the input as of the partition."""
     wanted = max(workers.threads, math.ceil(8 * ROW[system] * points / workers.memory), math.isqrt(chunks))
     groups = math.ceil(chunks / math.ceil(chunks / wanted))
-    out = chunks * (chunks if chunks <= _APART else groups) * (system != "events" and order == "random")
-    back = chunks * groups * (order == "random")
+    own = chunks if chunks <= _APART else groups
+    out = chunks * own * (system != "events" and order == "random")
+    back = chunks * own * (order == "random")
     merged = 2 * chunks * groups * (chunks > WIDTH)
     return out + (0 if system in ("hca", "events") else back + merged)
 
