@@ -109,17 +109,17 @@ def mask_noisy_pixels(hits: xr.Dataset, max_pixel_hits: int | None = None, *, pi
 def without_noisy(hits: Any, counts: Counts, max_pixel_hits: int | None) -> xr.Dataset:
     """Return some of the hits, or all, that were counted, without those of noisy pixels."""
     noisy = pixels_above(counts, max_pixel_hits)
-    return without_pixels(hits, counts > noisy.attrs["max_pixel_hits"]).assign_attrs(noisy.attrs)
+    return without_pixels(hits, counts > noisy.attrs["max_pixel_hits"], has_all=True).assign_attrs(noisy.attrs)
 
 
-def without_pixels(hits: Any, is_noisy: npt.NDArray[np.bool_]) -> xr.Dataset:
+def without_pixels(hits: Any, is_noisy: npt.NDArray[np.bool_], *, has_all: bool = False) -> xr.Dataset:
     """Return hits without those of pixels that a table of chips, rows and columns tells; others are not noisy."""
     places, ds = _places(hits)
-    is_quiet = ~np.pad(is_noisy, (0, 1))
+    look, is_quiet = (_at_pixels, ~is_noisy) if has_all else (_at_any_pixels, ~np.pad(is_noisy, (0, 1)))
     if any(map(is_dask, places)):
-        chosen = mapped("quiet", _at_pixels, *in_same_chunks(places), table=is_quiet, dtype=bool)
+        chosen = mapped("quiet", look, *in_same_chunks(places), table=is_quiet, dtype=bool)
     else:
-        chosen = _at_pixels(*places, table=is_quiet)
+        chosen = look(*places, table=is_quiet)
     dim = ds["x"].dims[0]
     rows = rows_of(ds, dim, chosen)
     return rows.assign_attrs(noisy_pixels=int(is_noisy.sum()), noisy_hits=ds.sizes[dim] - rows.sizes[dim])
@@ -201,7 +201,12 @@ def _count(*places: Any) -> Counts:
 
 
 def _at_pixels(*places: Any, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return what a table of chips, rows and columns has for the pixel of each hit: its end for those beyond it."""
-    there = tuple(to_host(each).astype(np.intp, copy=False) for each in places)
-    found: npt.NDArray[Any] = table.ravel()[np.ravel_multi_index(there, table.shape, mode="clip")]
+    """Return what a table of chips, rows and columns has for the pixel of each hit."""
+    found: npt.NDArray[Any] = table[tuple(to_host(each) for each in places)]
     return found
+
+
+def _at_any_pixels(*places: Any, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """`_at_pixels` of hits that may be beyond the table: its end is for these."""
+    there = (to_host(each).astype(np.intp) for each in places)
+    return _at_pixels(*(np.minimum(each, most - 1) for each, most in zip(there, table.shape, strict=True)), table=table)

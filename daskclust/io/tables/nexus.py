@@ -38,8 +38,8 @@ def event_groups(file: Any) -> list[str]:
 
 
 def _is_nexus(group: Any) -> bool:
-    kind = group.attrs.get("NX_class")
-    return (kind.decode(errors="replace") if isinstance(kind, bytes) else kind) == "NXevent_data"
+    kind = np.ravel(group.attrs.get("NX_class"))[:1].tolist()
+    return kind in (["NXevent_data"], [b"NXevent_data"])
 
 
 def _is_pymepix(group: Any) -> bool:
