@@ -39,7 +39,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "howto" / "data.md"
 KINDS = ("real", "group", "pixel", "label")
 """Kinds of columns, in the order of the page's columns.
 
-A "time" is a real that ascends, a "far" one that is not 0, a "small" group is one of 32 bits, a "table" has two columns.
+A "time" is a real that ascends, a "far" one that is not 0, a "small" group has 32 bits, a "table" has two columns.
 """
 
 RATIOS = 1e-7  # how good ratios of axes are where an axis vanishes, says `halo_table`
