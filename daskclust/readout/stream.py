@@ -305,7 +305,7 @@ class EventStream:
     def _table(self, found: _Round) -> tuple[xr.Dataset, NDArray[np.int64]]:
         """Return the table of complete clusters, numbered on from the last one, and the labels of hits from 0."""
         hits, labels, stays, count = found
-        if self.reader.trigger is not None:
+        if isinstance(self.reader, WordReader) and self.reader.trigger is not None:
             toa = hits["toa"]
             hits["tof"] = time_of_flight(toa, self.reader.triggers(float(toa.min(initial=np.inf))))
         out, noise = len(labels) - len(stays), 0

@@ -130,8 +130,6 @@ class KatherineReader:
     (5, 7, 50.0)
     """
 
-    trigger = None
-
     def __init__(self, *, fast_clock: bool = True, frames: bool = False) -> None:
         self._fast_clock, self._gives_frames = fast_clock, frames
         self._rest = b""
@@ -202,20 +200,6 @@ class KatherineReader:
         self._sums["n_truncated_bytes"] += len(self._rest)
         self._rest = b""
         return self.feed(b"")
-
-    def triggers(self, since: float) -> npt.NDArray[np.float64]:
-        """Return no times of triggers, of which the words have none.
-
-        Parameters
-        ----------
-        since : float
-            Not used.
-
-        Returns
-        -------
-        numpy.ndarray of float64, shape (0,)
-        """
-        return np.empty(0)
 
     def _decode(self, data: npt.NDArray[np.uint8]) -> Decoded:
         """Return the hits of all whole words, and keep what is left."""
