@@ -13,12 +13,14 @@ _COLUMNS = {
     "mean_size": ("mean size", "{:.1f}"),
     "steps_ms": ("(ms)", "{:.2f}"),
     "total_ms": ("total (ms)", "{:.1f}"),
+    "seconds": ("seconds", "{:.1f}"),
     "mpoints_per_second": ("Mpoints/s", "{:.3g}"),
     "mhits_per_second": ("(Mhit/s)", "{:.1f}"),
     "host_to_host_ms": ("host to host (ms)", "{:.1f}"),
     "peak_bytes_per_point": ("peak (B/point)", "{:.0f}"),
     "peak_bytes_per_hit": ("peak (B/hit)", "{:.0f}"),
     "floor_ms": ("floor (ms)", "{:.3g}"),
+    "equal": ("the offline rows", "{}"),
     "of_roofline": ("of roofline", "{:.2%}"),
 }
 _OF_PEERS = ("program", "points of", "points", "threads", "its time (ms)", "ours (ms)", "times ours", "same answer")

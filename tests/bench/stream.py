@@ -32,9 +32,9 @@ def bench_stream(rate=10e6, seconds=60.0, *, buffer=1 << 20):
     is what the stream was behind in the end; ``equal`` says whether every row is that of the offline table.
     """
     hits, builder = int(rate * _TEMPLATE), EventBuilder(DT_MAX)
-    words, offline = _template(hits, rate)
+    words, offline = template(hits, rate)
     table = cluster_table(offline, builder.fit(offline).labels_)
-    period = int(np.ceil((float(offline["toa"].max()) + 1e6) / 25))  # a gap of more than the disorder
+    period = period_of(offline)
     repeats = max(1, round(seconds * 1e9 / (period * 25)))
     rows, equal = 0, True
     with _sender(words, period, repeats) as port:
@@ -43,7 +43,7 @@ def bench_stream(rate=10e6, seconds=60.0, *, buffer=1 << 20):
         clock = Clock()
         stream = EventStream(itertools.chain([first], blocks), builder, disorder=DISORDER, buffer=buffer)
         for found in stream:
-            equal = equal and _same_rows(found, table, rows, period)
+            equal = equal and same_rows(found, table, rows, period)
             rows += found.sizes["cluster"]
         took = clock.seconds
     parameters = {"rate": rate, "seconds": seconds, "kind": "gamma", "dt_max": DT_MAX, "disorder": DISORDER}
@@ -60,16 +60,21 @@ def bench_stream(rate=10e6, seconds=60.0, *, buffer=1 << 20):
     }
 
 
-def _template(hits, rate):
+def template(hits, rate, kind="gamma"):
     """Return the words of a raw file, and its hits in the order of time."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "template.tpx3")
-        made = timepix(hits, rate=rate, rng=0)
+        made = timepix(hits, kind=kind, rate=rate, rng=0)
         write_tpx3(made.isel(hit=readout_order(made, disorder=DISORDER, rng=0)), path, global_time=False)
         return np.fromfile(path, np.uint64), open_tpx3(path)
 
 
-def _same_rows(found, table, first, period):
+def period_of(hits):
+    """Return after how many ticks of 25 ns hits may come again: after a gap of more than the disorder."""
+    return int(np.ceil((float(hits["toa"].max()) + 1e6) / 25))
+
+
+def same_rows(found, table, first, period):
     """Return whether rows from number `first` on are those of the repeated table."""
     repeat, row = np.divmod(first + np.arange(found.sizes["cluster"]), table.sizes["cluster"])
     same = [np.array_equal(found["toa"].values, table["toa"].values[row] + repeat * period * 25.0)]
@@ -97,14 +102,14 @@ def _send(server, words, period, repeats):
         began = time.perf_counter()
         for repeat in range(repeats):
             for step in range(_STEPS):
-                part = _later(words[bounds[step] : bounds[step + 1]], repeat * period)
+                part = later(words[bounds[step] : bounds[step + 1]], repeat * period)
                 wait = began + (repeat + step / _STEPS) * period * 25e-9 - time.perf_counter()
                 if wait > 0:
                     time.sleep(wait)
                 connection.sendall(part.data)
 
 
-def _later(words, late):
+def later(words, late):
     """Return words with the times of pixels later by `late` periods of 25 ns."""
     clock = ((words & _HIGH) << np.uint64(14) | words >> np.uint64(30) & _LOW) + np.uint64(late)
     others = words & ~(_HIGH | _LOW << np.uint64(30))

@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 
-from bench import stream
+from bench import repeated, stream
 from bench.report import markdown
 from daskclust.io import open_tpx3
 
@@ -29,9 +29,21 @@ def test_a_stream_is_the_offline_answer():
 
 
 def test_words_are_later(tmp_path):
-    words, hits = stream._template(5000, 1e6)
-    stream._later(words, 10**9).tofile(tmp_path / "later.tpx3")
+    words, hits = stream.template(5000, 1e6)
+    stream.later(words, 10**9).tofile(tmp_path / "later.tpx3")
     later = open_tpx3(tmp_path / "later.tpx3")
     assert np.ptp(later["toa"].values - hits["toa"].values) == 0
     for name in ("x", "y", "tot"):
         np.testing.assert_array_equal(later[name], hits[name])
+
+
+def test_repeated_hits_are_found_again():
+    report = repeated.bench_repeated(("pion45", "lead_subset"), (20_000,), 3, buffer=7_000)
+    for run in report["runs"]:
+        assert run["equal"] is True
+        assert run["points"] == 60_000
+        assert run["late_hits"] == 0
+        assert run["mhits_per_second"]["from disk"] == 60_000 / run["seconds"] / 1e6
+    assert report["runs"][1]["mean_size"] > 10 * report["runs"][0]["mean_size"]
+    json.dumps(report)
+    assert markdown(report).splitlines()[-1].endswith("| True |")
