@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from daskclust.cli._console import console, show, tell
-from daskclust.cli._options import SHOWN, Json, Quiet, check_outputs, check_source, names, running, writing
+from daskclust.cli._options import SHOWN, Json, Quiet, names, running, writing
 from daskclust.cli._progress import Work, progress
-from daskclust.cli._several import OPTIONS, PIPE, names_of, shown
+from daskclust.cli._several import OPTIONS, PIPE, check_outputs, check_source, names_of, shown
 from daskclust.core.data.quote import listed, meant
 from daskclust.core.device.machine_code.compiling import Clock
 from daskclust.io.files import OUTPUTS, PARQUET, TEXT

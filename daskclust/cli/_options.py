@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
@@ -21,8 +20,7 @@ from typer.models import OptionInfo
 from daskclust.cli._console import RUNNING, TO_BEGIN
 from daskclust.cli._run import tell_error
 from daskclust.cli._several import names_of, runs
-from daskclust.io.files import OUTPUTS, READABLE, check_file, split_member
-from daskclust.io.replacing import check_replaced, clash, place_of
+from daskclust.io.files import READABLE
 from daskclust.parameters import described
 
 
@@ -382,36 +380,3 @@ class CellOptions:
             raise ValueError("--cofactor is for --transform arcsinh; leave one of them out")
         found |= {"channels": names(self.channels)} if self.channels is not None else {}
         return found | ({"transform": None} if self.transform == "none" else {})
-
-
-# -------------------------------------------------------------------------------------------------------------- outputs
-def check_source(source: str | Path) -> None:
-    """Refuse, before libraries are imported, a file that is not there, or is none; folders are left to readers."""
-    name, _ = split_member(str(source))
-    if not name.startswith(("tcp://", "udp://")) and not os.path.isdir(name):
-        check_file(name)
-
-
-def check_outputs(
-    sources: Sequence[str | Path], outputs: Mapping[str, Path | None], suffixes: Sequence[str] = OUTPUTS
-) -> None:
-    """Refuse, before any work, outputs by option that are no files of a kind, the input, or one and the same."""
-    given = {option: path for option, path in outputs.items() if path is not None}
-    for option, path in given.items():
-        if path.suffix not in suffixes:
-            raise ValueError(f"{option} must be a file with one of {', '.join(suffixes)}, got {path}")
-        place, _ = place_of(path)
-        folder = place.parent if path.is_symlink() else path.parent
-        if not folder.is_dir():
-            raise FileNotFoundError(f"there is no folder {folder} to write {place.name} to; make it first")
-        wrong = next(filter(None, (clash(path, source) for source in sources)), None)
-        if wrong:
-            raise ValueError(f"{option} {path} {wrong}; write to another file")
-        if path.is_dir() and path.suffix == ".zarr":
-            check_replaced(path)
-        elif path.is_dir():
-            raise IsADirectoryError(f"{path} is a folder, not a file to write to; name a file in it")
-        if not os.access(folder, os.W_OK):
-            raise PermissionError(f"nothing may be written to the folder {folder}; write to another one")
-    if len({os.path.realpath(path) for path in given.values()}) < len(given):
-        raise ValueError(f"{' and '.join(given)} are one file, {path}; write to different ones")

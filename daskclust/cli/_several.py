@@ -1,4 +1,4 @@
-"""Several inputs of a command, in one run or one for each; and pipes in the place of files."""
+"""Inputs and outputs of a command: several inputs in one run or one for each, pipes, and what is refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from daskclust.cli._console import console
-from daskclust.io.files import HDF5, MAGIC, files_of, numeric_order
+from daskclust.io.files import HDF5, MAGIC, OUTPUTS, check_file, files_of, numeric_order, split_member
+from daskclust.io.replacing import check_replaced, clash, place_of
 
 PIPE = "-"
 OPTIONS = {"output": "-o", "table": "--table", "merges_output": "--merges"}
@@ -132,3 +133,36 @@ def _check_apart(paths: Sequence[str], named: Sequence[Mapping[str, str]]) -> No
                     f"{inputs[target]} and {path} would both be written to {target}; run them one by one, as their "
                     "names differ in folder or ending alone"
                 )
+
+
+# ------------------------------------------------------------------------------------------------- what is refused
+def check_source(source: str | Path) -> None:
+    """Refuse, before libraries are imported, a file that is not there, or is none; folders are left to readers."""
+    name, _ = split_member(str(source))
+    if not name.startswith(("tcp://", "udp://")) and not os.path.isdir(name):
+        check_file(name)
+
+
+def check_outputs(
+    sources: Sequence[str | Path], outputs: Mapping[str, Path | None], suffixes: Sequence[str] = OUTPUTS
+) -> None:
+    """Refuse, before any work, outputs by option that are no files of a kind, the input, or one and the same."""
+    given = {option: path for option, path in outputs.items() if path is not None}
+    for option, path in given.items():
+        if path.suffix not in suffixes:
+            raise ValueError(f"{option} must be a file with one of {', '.join(suffixes)}, got {path}")
+        place, _ = place_of(path)
+        folder = place.parent if path.is_symlink() else path.parent
+        if not folder.is_dir():
+            raise FileNotFoundError(f"there is no folder {folder} to write {place.name} to; make it first")
+        wrong = next(filter(None, (clash(path, source) for source in sources)), None)
+        if wrong:
+            raise ValueError(f"{option} {path} {wrong}; write to another file")
+        if path.is_dir() and path.suffix == ".zarr":
+            check_replaced(path)
+        elif path.is_dir():
+            raise IsADirectoryError(f"{path} is a folder, not a file to write to; name a file in it")
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(f"nothing may be written to the folder {folder}; write to another one")
+    if len({os.path.realpath(path) for path in given.values()}) < len(given):
+        raise ValueError(f"{' and '.join(given)} are one file, {path}; write to different ones")

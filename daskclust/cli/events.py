@@ -16,13 +16,15 @@ from daskclust.cli._errors import Terminated, handling
 from daskclust.cli._estimate import estimate
 from daskclust.cli._job import Job, Running
 from daskclust.cli._options import ColumnOptions, ParametersOf, clustering, in_unit_of, words_of
-from daskclust.cli._pixels import ROUND, NoisyPixels, Pixels, check_columns, windows
+from daskclust.cli.pixels.in_time import ROUND, windows
+from daskclust.cli.pixels.noisy import NoisyPixels
+from daskclust.cli.pixels.options import Pixels, check_columns
 from daskclust.io.replacing import naming
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from daskclust.cli._pixels import Prepare
+    from daskclust.cli.pixels.in_time import Prepare
     from daskclust.events.estimator import EventBuilder
     from daskclust.io import PartsSink
     from daskclust.readout.stream import EventStream

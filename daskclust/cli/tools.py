@@ -24,7 +24,6 @@ from daskclust.cli._options import (
     Json,
     Quiet,
     box_of,
-    check_source,
     file_argument,
     in_unit_of,
     names,
@@ -34,7 +33,7 @@ from daskclust.cli._options import (
     writing,
 )
 from daskclust.cli._progress import progress
-from daskclust.cli._several import names_of
+from daskclust.cli._several import check_source, names_of
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -41,7 +41,7 @@ def hits(tmp_path):
 @pytest.fixture
 def small_rounds(monkeypatch):
     """Let a small file take many rounds."""
-    monkeypatch.setattr("daskclust.cli._pixels.ROUND", 700)
+    monkeypatch.setattr("daskclust.cli.pixels.in_time.ROUND", 700)
 
 
 @pytest.fixture(scope="module")

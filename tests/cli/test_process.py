@@ -275,7 +275,7 @@ def test_a_full_disk(command, made, full_disk, monkeypatch, line, name):
 def test_a_full_disk_below_a_readout(command, made, full_disk, tmp_path, monkeypatch, number):
     """What is complete stays on the full disk, in parts where there is no room for the file; the other output, too."""
     rng = np.random.default_rng(number)
-    monkeypatch.setattr("daskclust.cli._pixels.ROUND", 500)
+    monkeypatch.setattr("daskclust.cli.pixels.in_time.ROUND", 500)
     monkeypatch.setattr("daskclust.io.timepix.sources._BLOCK", 4000)  # bytes, of 500 hits
     monkeypatch.setattr("daskclust.io.outputs.growing._ROWS", int(rng.integers(20, 400)))
     is_hits, suffix = bool(number % 2), rng.choice([".parquet", ".csv", ".h5"])

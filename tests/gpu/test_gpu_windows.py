@@ -130,7 +130,7 @@ def test_a_stream(variant, monkeypatch):
 @pytest.mark.parametrize("source", ["file", "followed"])
 def test_the_command_line(command, tmp_path, monkeypatch, source):
     """Tables of clusters and of hits are written, window after window, as on the CPU, to the last bit."""
-    monkeypatch.setattr("daskclust.cli._pixels.ROUND", 700)
+    monkeypatch.setattr("daskclust.cli.pixels.in_time.ROUND", 700)
     made = timepix(3000, chips=2, rng=3)
     write_tpx3(made.isel(hit=readout_order(made, disorder=20e3, rng=4)), tmp_path / "run.tpx3")
     more = ("--follow", "--idle", 0.1) if source == "followed" else ()

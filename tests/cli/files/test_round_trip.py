@@ -126,7 +126,7 @@ def test_outputs_keep_what_came(summary, tmp_path, name, output):
 @some_of(4, order=["in time", "shuffled", "on workers"], output=[".parquet", ".csv", ".h5", ".root"])
 def test_tables_of_pixel_hits_too(summary, tmp_path, monkeypatch, request, order, output):
     """Hits come by cluster, window by window, so that rows are told by a number of their own."""
-    monkeypatch.setattr("daskclust.cli._pixels.ROUND", 100)
+    monkeypatch.setattr("daskclust.cli.pixels.in_time.ROUND", 100)
     hits = datasets.timepix(500, rng=0).drop_vars("truth").to_dataframe().reset_index(drop=True)
     text = [f"{k}; {k % 7}" for k in range(500)]
     frame = hits.rename(columns={"x": "col", "y": "row"}).assign(number=np.arange(500), note=text)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,23 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from daskclust.cli._console import READOUTS
 from daskclust.cli._options import ColumnOptions, file_argument, option, reading
+from daskclust.cli.pixels import in_time
 from daskclust.io.files import READABLE, check_file
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from daskclust.cli._job import Job, Running
+    from daskclust.cli._job import Running
+    from daskclust.cli.pixels.in_time import Prepare
     from daskclust.events.estimator import EventBuilder
     from daskclust.readout.stream import EventStream
-
-    Prepare = Callable[[xr.Dataset], xr.Dataset]
-
-ROUND = 1 << 20  # hits that are clustered at once
-_MUCH = 0.05  # of the hits on noisy pixels are worth a note
-_NAMED = 8  # pixels in a note
-
-logger = logging.getLogger(__name__)
-
 
 _readout = partial(option, READOUTS)
 
@@ -185,7 +176,7 @@ class Pixels(ColumnOptions):
         from daskclust import io
         from daskclust.io.rows import About, OnDemand
 
-        source, chunks = self.source, ROUND if for_dask else None
+        source, chunks = self.source, in_time.ROUND if for_dask else None
         if self.kind == "t3pa":
             return io.open_t3pa(source, chunks=chunks)
         if self.kind == "pixet":
@@ -193,16 +184,17 @@ class Pixels(ColumnOptions):
         if self.kind == "katherine":
             return io.open_katherine(source, fast_clock=not self.slow_clock, chunks=chunks, frame=by_frame)
         if not self.is_raw:
-            table = self.open_as_is(Path(source), (About if for_dask else OnDemand)(ROUND))
+            table = self.open_as_is(Path(source), (About if for_dask else OnDemand)(in_time.ROUND))
+            table = table if first_row is None else in_time.with_rows(table, first_row)
             clock = "toa" if by_frame is None else "frame"
-            return _in_time(table if first_row is None else _with_rows(table, first_row), clock, for_dask=for_dask)
+            return in_time.in_time(table, clock, for_dask=for_dask)
         options: dict[str, Any] = {"layout": self.layout or "chips", "gap": self.gap, "on_reset": self.on_reset}
         options["disorder"] = 1e3 * self.disorder
         if not for_dask and self.trigger is None:
             from daskclust.io.timepix.tpx3.xarray import Tpx3Entrypoint
 
-            return Tpx3Entrypoint().open_dataset(source, hits_per_chunk=ROUND, **options)
-        data = io.open_tpx3(source, chunks=ROUND, **options)
+            return Tpx3Entrypoint().open_dataset(source, hits_per_chunk=in_time.ROUND, **options)
+        data = io.open_tpx3(source, chunks=in_time.ROUND, **options)
         if self.trigger is not None:
             triggers = io.open_tpx3_triggers(source, on_reset=self.on_reset)
             data["tof"] = ("hit", io.time_of_flight(data["toa"].data, triggers, channel=self.trigger), {"units": "ns"})
@@ -243,7 +235,7 @@ class Pixels(ColumnOptions):
             items,
             builder,
             disorder=1e3 * self.disorder,
-            buffer=ROUND,
+            buffer=in_time.ROUND,
             chip=layout != "quad",
             reader=reader,
             prepare=lambda hits: prepare(hits.assign_attrs(layout=layout, gap=self.gap)),
@@ -263,157 +255,3 @@ def check_columns(expression: str, names: Iterable[Any]) -> None:
     columns = {name: ("hit", np.empty(0, variable.dtype)) for name, variable in known if variable is not None}
     hits = xr.Dataset(columns, attrs={"field": "timepix"})
     where(cluster_table(hits, np.empty(0, np.int64), n_clusters=0), expression)
-
-
-def _with_rows(data: xr.Dataset, first_row: int) -> xr.Dataset:
-    """Return hits with the numbers of their rows in all files."""
-    from daskclust.readout.columns import ROW
-
-    if data.chunks:
-        import dask.array as da
-
-        rows = da.arange(first_row, first_row + data.sizes["hit"], chunks=data.chunks["hit"])
-        return data.assign({ROW: ("hit", rows)})
-    import numpy as np
-
-    from daskclust.io.rows import on_demand
-
-    def numbers(start: int, stop: int) -> Any:
-        return np.arange(first_row + start, first_row + stop)
-
-    return data.assign({ROW: on_demand("hit", numbers, data.sizes["hit"], np.int64, {}, None)})
-
-
-def _in_time(data: xr.Dataset, clock: str, *, for_dask: bool) -> xr.Dataset:
-    """Return hits in the order of time, or of frames: as they are, or, where they are not, sorted in memory."""
-    import numpy as np
-
-    if clock not in data:
-        return data  # which is refused
-    if for_dask:
-        toa = data[clock].data
-        ends = toa.map_blocks(_ends, chunks=((2,) * toa.numblocks[0],), token="daskclust-io-order").compute()
-    else:
-        from daskclust.core.device.threads import in_threads, thread_count
-
-        windows, found = _windows(data), {}
-
-        def look(number: int) -> None:
-            toa = data[clock].isel(hit=windows[number]).compute(scheduler="synchronous")
-            found[number] = _ends(toa.values)
-
-        in_threads(look, len(windows), thread_count())
-        ends = np.concatenate([found[number] for number in range(len(windows))])
-    if (ends[1:] >= ends[:-1]).all():
-        return data
-    in_order = data.compute().sortby(clock)
-    return in_order.chunk({"hit": ROUND}) if for_dask else in_order
-
-
-def _windows(data: xr.Dataset) -> list[slice]:
-    """Return which hits of a file are read at once."""
-    from daskclust.core.space.partition import block_sizes
-
-    told = data["x"].encoding.get("preferred_chunks", {}).get("hit")
-    ends = list(itertools.accumulate(data.chunks.get("hit") or told or block_sizes(data.sizes["hit"], ROUND)))
-    return [slice(start, stop) for start, stop in zip([0, *ends], ends, strict=False)]
-
-
-def _ends(toa: Any) -> Any:
-    """Return the first and the last time of a chunk, none of one without hits; NaN where hits are in no order."""
-    return toa[[0, -1]] * (1.0 if (toa[1:] >= toa[:-1]).all() else float("nan")) if len(toa) else toa
-
-
-def windows(data: xr.Dataset, builder: EventBuilder, prepare: Prepare, job: Job) -> EventStream:
-    """Return the stream of a file's hits, a window of the file a round."""
-    from daskclust.readout.stream import EventStream
-
-    job.work.begin(f"clustering {job.name}", data.sizes["hit"], "hits")
-    is_quad = data.attrs.get("layout") == "quad"
-    parts = (prepare(hits) for hits in _parts(data, job))
-    return EventStream(parts, builder, disorder=0.0, buffer=1, chip=not is_quad, cuda=job.run.cuda)
-
-
-def _parts(data: xr.Dataset, job: Job) -> Iterator[xr.Dataset]:
-    """Yield the hits of a file window by window, in memory."""
-    for window in _windows(data):
-        with job.stage("reading"):
-            hits = data.isel(hit=window).compute(scheduler="synchronous")
-        yield hits
-
-
-class NoisyPixels:
-    """Hits of noisy pixels: they are left out where an option says so, and else counted for a note."""
-
-    def __init__(self, pixels: Pixels) -> None:
-        self._most, mask = pixels.max_pixel_hits, pixels.mask_pixels
-        self.finds = self._most is not None or mask == "auto"
-        self._counts: list[Any] = []
-        self._mask, self._left_out = None, list[int]()
-        if mask not in (None, "auto"):
-            from daskclust import io
-            from daskclust.properties._noisy import count_pixels
-
-            self._mask = count_pixels(io.read_hits(str(mask), field="calorimeter")) > 0
-
-    def count_all(self, data: xr.Dataset, job: Job) -> None:
-        """Count the hits of a file, where some are to be left out."""
-        job.work.begin(f"counting hits of pixels of {job.name}")
-        places = data[[name for name in ("x", "y", "toa", "chip") if name in data.variables]]
-        for hits in [places] if job.run.is_on_dask else _parts(places, job):
-            self._count(hits)
-
-    def _count(self, hits: xr.Dataset) -> None:
-        from daskclust.properties._noisy import added, count_pixels
-
-        self._counts = [added([*self._counts, count_pixels(hits)])]
-
-    def around(self, prepare: Prepare, *, lazy: bool = False) -> Prepare:
-        """Return a preparation of hits that leaves out those of noisy pixels, or counts them."""
-        from daskclust.properties._noisy import without_noisy, without_pixels
-
-        def prepare_some(hits: xr.Dataset) -> xr.Dataset:
-            if self._mask is not None:
-                quiet = without_pixels(hits, self._mask)
-                self._left_out.append(quiet.attrs["noisy_hits"])
-                return prepare(quiet)
-            if self.finds:
-                return prepare(without_noisy(hits, self._counts[0], self._most))
-            if not lazy:
-                self._count(hits)
-            return prepare(hits)
-
-        return prepare_some
-
-    def report(self, job: Job) -> None:
-        """Put what was left out into the summary; else note pixels that have a good part of the hits."""
-        from daskclust.properties._noisy import pixels_above
-
-        def tell(count: int, hits: int) -> None:
-            job.summary = {**job.summary, "hits": job.summary["hits"] + hits, "noisy_pixels": count, "noisy_hits": hits}
-
-        if self._mask is not None:
-            tell(int(self._mask.sum()), sum(self._left_out))
-        if not self._counts:
-            return
-        noisy = pixels_above(self._counts[0], self._most)
-        count, hits = noisy.sizes["pixel"], noisy.attrs["noisy_hits"]
-        if self.finds:
-            tell(count, hits)
-            return
-        share = hits / max(1, int(self._counts[0].sum()))
-        if share < _MUCH:
-            return
-        columns = [noisy[name].values[:_NAMED].tolist() for name in ("chip", "x", "y")]
-        is_one_chip = self._counts[0].shape[0] == 1
-        names = [
-            f"({x}, {y})" if is_one_chip else f"({x}, {y}) of chip {chip}" for chip, x, y in zip(*columns, strict=True)
-        ]
-        logger.warning(
-            "%s have %.0f%% of the hits: %s%s; --max-pixel-hits %d leaves them out",
-            f"{count} pixels" if count > 1 else "one pixel",
-            100 * share,
-            ", ".join(names),
-            f" and {count - _NAMED} more" if count > _NAMED else "",
-            noisy.attrs["max_pixel_hits"],
-        )

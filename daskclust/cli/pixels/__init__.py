@@ -1,0 +1,1 @@
+"""Hits for ``daskclust events``: its options, the order of time, noisy pixels."""
