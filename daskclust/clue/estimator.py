@@ -173,7 +173,7 @@ class CLUE(Estimator):
         points = read_points(self, X, EVENT + LAYER + WEIGHT)
         self._axes, self._nesting = points.axes, points.nesting
         self._unit, lengths = points.units.get(next(iter(points.axes), None)), given_lengths(self)
-        wanted = section is not None or any(isinstance(length, Mapping) for length in lengths.values())
+        wanted = section is not None or not all(map(is_one, lengths.values()))
         self._sections = _sections(points, section, layer) if wanted else None
         self._lengths = read_lengths(lengths, points, self._sections)
         plan = self._plan(points.axes, points.X.dtype, self._lengths)

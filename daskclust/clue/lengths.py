@@ -32,6 +32,8 @@ class Lengths(NamedTuple):
 
 def is_one(value: Any) -> bool:
     """Return whether a parameter is the same for all points, not an array, a mapping or the name of a column."""
+    if isinstance(value, int | float):
+        return True
     dimensions = value.ndim if hasattr(value, "ndim") else np.ndim(value)
     return not isinstance(value, str | Mapping) and dimensions == 0
 
@@ -47,10 +49,10 @@ def check_lengths(given: Mapping[str, Any], dtype: Any) -> Lengths:
     """Check what needs no data; of columns nothing is known yet, and their largest is 1."""
     largest = {}
     for name, value in given.items():
-        if isinstance(value, Mapping):
-            largest[name] = max((_checked(name, value, dtype)).values())
+        if is_one(value):
+            largest[name] = check_distance(name, value, dtype)
         else:
-            largest[name] = check_distance(name, value, dtype) if is_one(value) else 1.0
+            largest[name] = max(_checked(name, value, dtype).values()) if isinstance(value, Mapping) else 1.0
     return Lengths(dict(given), largest, {})
 
 

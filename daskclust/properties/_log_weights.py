@@ -23,13 +23,13 @@ from ._summary import Array, Columns, Groups, Summary, grouped
 
 def check_log_weights(w0: Any, within: Any, weight: str | None) -> None:
     """Refuse parameters that are no lengths, and those without a weight."""
-    if w0 is None and within is not None:
-        raise ValueError("log_within is for log_weight; give log_weight too, or leave it out")
-    if w0 is not None and weight is None:
-        raise ValueError("log_weight needs a weight; name its variable with weight=")
     for name, value in (("log_weight", w0), ("log_within", within)):
         if value is not None:
             check_positive(name, value)
+    if w0 is None and within is not None:
+        raise ValueError(f"log_within = {within!r} is for log_weight; give log_weight too, or leave it out")
+    if w0 is not None and weight is None:
+        raise ValueError(f"log_weight = {w0!r} needs a weight; name its variable with weight=")
 
 
 def summarise_again(

@@ -62,18 +62,12 @@ def test_defaults_are_one(name: str) -> None:
     estimator = SYSTEMS[name].estimator
     wanted = effective({**of_function(estimator.fit), **of_function(estimator)})
     method = effective(of_function(getattr(xr.Dataset().clust, name)))
-    columns = {
-        "y",
-        "layer",
-        "event",
-        "chip",
-        "frame",
-        "sample_weight",
-    }  # of ``fit``; the others take names of variables
+    # columns of ``fit``; the others take names of variables
+    columns = {"y", "layer", "event", "section", "chip", "frame", "sample_weight"}
     names = wanted.keys() - WITHOUT_EFFECT - columns
     assert {key: method[key] for key in names} == {key: wanted[key] for key in names}
     terminal = effective(of_command(name))
-    options = (names | method.keys()) & terminal.keys() - {"layer", "event", "weight"}
+    options = (names | method.keys()) & terminal.keys() - {"layer", "event", "section", "weight"}
     assert {key: terminal[key] for key in options} == {key: (wanted | method)[key] for key in options}
     assert {key for key in names - options if (name, key) not in ASKED} <= {"coordinates", "partition"}
     explorer = effective(of_explorer(name))
