@@ -61,7 +61,14 @@ def test_defaults_are_one(name: str) -> None:
     estimator = SYSTEMS[name].estimator
     wanted = effective({**of_function(estimator.fit), **of_function(estimator)})
     method = effective(of_function(getattr(xr.Dataset().clust, name)))
-    columns = {"y", "layer", "event", "section", "chip", "sample_weight"}  # of ``fit``; the others take names of variables
+    columns = {
+        "y",
+        "layer",
+        "event",
+        "section",
+        "chip",
+        "sample_weight",
+    }  # of ``fit``; the others take names of variables
     names = wanted.keys() - WITHOUT_EFFECT - columns
     assert {key: method[key] for key in names} == {key: wanted[key] for key in names}
     terminal = effective(of_command(name))
