@@ -112,9 +112,9 @@ def fit(estimator: Any, points: Points, **options: Any) -> Any:
     if len(points.X):
         return estimator.fit(points, **options)
     parameters, estimator = estimator.get_params(), copy.copy(estimator)
-    if "rhoc" in parameters:  # these may be one for each point
-        estimator.rhoc, estimator.dc = 0.0, 1.0
-        estimator.delta_c = estimator.delta_o = None
+    if "rhoc" in parameters:
+        estimator.rhoc = 0.0  # it may be one for each point, as lengths may
+        vars(estimator).update({name: 1.0 for name, value in given_lengths(estimator).items() if not is_one(value)})
     one = np.ones((1, points.X.shape[1]), points.X.dtype)
     return estimator.fit(points._replace(X=one, columns={})).set_params(**parameters)
 

@@ -179,7 +179,7 @@ class CLUE(Estimator):
         plan = self._plan(points.axes, points.X.dtype, self._lengths)
         columns = {"X": points.X, **_groups(points, layer, event), **self._weights(points, sample_weight)}
         columns |= self._lengths.columns
-        self._rhoc_of = None
+        self._rhoc_of: Any = plan.rhoc
         if plan.rhoc is None:
             columns["rhoc"] = self._rhoc_of = self._thresholds(points, sample_weight is None)
         self._lazy = lazily(plan, columns, partition)  # other thresholds may come
@@ -229,6 +229,7 @@ class CLUE(Estimator):
                 f"max(delta_c, delta_o) = {new:g} is larger than the {old:g} of the fit; fit again with it"
             )
         plan = other._plan(self._axes, density.dtype, other._lengths)
+        other._rhoc_of = other._rhoc_of if plan.rhoc is None else plan.rhoc
         if self._lazy is not None:
             other._keep(self._lazy.run(plan))
             return other
@@ -245,7 +246,7 @@ class CLUE(Estimator):
         self._check_is_fitted("density_")
         density, delta = plain("density", self.density_), plain("delta", self.delta_)
         number = density.dtype.type
-        rhoc = number(self.rhoc) if self._rhoc_of is None else self._rhoc_of
+        rhoc = number(self._rhoc_of) if is_one(self._rhoc_of) else self._rhoc_of
         delta_o = self._lengths.columns.get("delta_o", number(self._lengths.largest["delta_o"]))
         is_outlier = (density < rhoc) & (delta > delta_o)
         return is_outlier if self._nesting is None else nest(is_outlier, self._nesting)
