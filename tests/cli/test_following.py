@@ -33,9 +33,10 @@ SMALL = """
 import resource, signal, sys
 for number in (signal.SIGHUP, signal.SIGQUIT):  # which jobs in the background ignore
     signal.signal(number, signal.SIG_DFL)
-from daskclust.cli import _pixels, main
+from daskclust.cli import main
+from daskclust.cli.pixels import in_time
 from daskclust.io.outputs import growing
-_pixels.ROUND, growing._ROWS, growing._SECONDS = 500, {rows}, 0.3
+in_time.ROUND, growing._ROWS, growing._SECONDS = 500, {rows}, 0.3
 resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, -1))
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 sys.argv[1:] = {arguments}
