@@ -65,7 +65,7 @@ class ShowerPlan(Plan):
     name = "showers"
     group = "group"
     cost = Cost(seconds=1e-6, size=150)
-    kernels = 12
+    kernels = 18
     results: ClassVar = {"labels": np.int64, "is_seed": np.bool_}
     results_before_merge: ClassVar = {"density": None, "delta": None, "nearest_higher": np.int64}
     divisions = "layers", "chunks"
