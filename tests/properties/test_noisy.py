@@ -113,7 +113,7 @@ def noisy_file(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, xr.Datas
 @pytest.mark.parametrize("kind", ["tpx3", "parquet", "csv"])
 def test_terminal(noisy_file: Any, kind: str, command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A note names the pixels; with the option that it gives the clusters are those of Python, window by window."""
-    monkeypatch.setattr("daskclust.cli._pixels.ROUND", 700)
+    monkeypatch.setattr("daskclust.cli.pixels.in_time.ROUND", 700)
     path, hits = noisy_file
     if kind != "tpx3":
         path = tmp_path / f"hits.{kind}"
