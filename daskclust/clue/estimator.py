@@ -16,6 +16,7 @@ from daskclust.core.data.checks import axis_periods, check_positive
 from daskclust.core.data.columns import groups, plain, reals
 from daskclust.core.data.foreign import unit_of
 from daskclust.core.data.inputs import EVENT, LAYER, SECTION, WEIGHT, Points, aligned_column, joined_groups, read_points
+from daskclust.core.data.lazy import map_points
 from daskclust.core.data.nested import flat, nest
 from daskclust.core.data.units import threshold_in
 from daskclust.core.device.arrays import device_of, is_cuda, is_dask, library, on_device_of
@@ -248,7 +249,8 @@ class CLUE(Estimator):
         number = density.dtype.type
         rhoc = number(self._rhoc_of) if is_one(self._rhoc_of) else self._rhoc_of
         delta_o = self._lengths.columns.get("delta_o", number(self._lengths.largest["delta_o"]))
-        is_outlier = (density < rhoc) & (delta > delta_o)
+        known = density, delta, rhoc, delta_o
+        is_outlier = map_points(_outliers, *known, dtype=np.bool_) if is_dask(density) else _outliers(*known)
         return is_outlier if self._nesting is None else nest(is_outlier, self._nesting)
 
     def persist(self) -> CLUE:
@@ -355,10 +357,18 @@ def _groups(points: Points, layer: Any, event: Any) -> dict[str, Any]:
 
 def _of_sides(layer: Any, z: Any) -> Any:
     """Return a number of each layer at either side of z = 0; the layer as it is where there is one side."""
+    if is_dask(z):
+        return map_points(_sides, layer, z)
     other = z < 0
-    if not is_dask(z) and not (other.any() and (~other).any()):
-        return layer
-    return 2 * layer.astype(np.int64) + other
+    return _sides(layer, z) if other.any() and (~other).any() else layer
+
+
+def _sides(layer: Any, z: Any) -> Any:
+    return 2 * layer.astype(np.int64) + (z < 0)
+
+
+def _outliers(density: Any, delta: Any, rhoc: Any, delta_o: Any) -> Any:
+    return (density < rhoc) & (delta > delta_o)
 
 
 def _narrowed(values: Any) -> Any:

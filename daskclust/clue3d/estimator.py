@@ -10,6 +10,7 @@ from daskclust.clue3d.plan import ShowerPlan
 from daskclust.core.data.checks import check_positive, check_whole
 from daskclust.core.data.columns import groups, reals
 from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT, Points, read_points, split_points, table_of
+from daskclust.core.data.lazy import map_points
 from daskclust.core.data.nested import nest
 from daskclust.core.data.units import in_unit, ratio
 from daskclust.core.device.arrays import is_dask
@@ -275,8 +276,13 @@ class CLUE3D(Estimator):
             for name, values in found.items()
             if values is not None
         }
-        side = (X[:, 2] > 0).astype(np.int64)
-        return {"X": X, "group": 2 * columns.pop("event") + side if "event" in columns else side, **columns}
+        known = X, columns.pop("event", 0)
+        return {"X": X, "group": map_points(_endcaps, *known) if is_dask(X) else _endcaps(*known), **columns}
+
+
+def _endcaps(X: Any, event: Any) -> Any:
+    """Return a number for each endcap of each event."""
+    return 2 * event + (X[:, 2] > 0).astype(np.int64)
 
 
 def _events(name: str, values: Any, first: int = 0) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -81,11 +82,16 @@ def _like_block(values: Any, like: Any) -> Any:
 
 
 def map_points(function: Callable[..., Any], X: Any, *args: Any, dtype: Any = np.int64) -> Any:
-    """Return ``function(block, *args)``, a number for each point, for the blocks of a dask array (n,) or (n, d)."""
+    """Return ``function(block, *args)``, a number for each point, for the blocks of a dask array (n,) or (n, d).
+
+    Others of `args` that are dask arrays have the same chunks; of these, too, blocks are given.
+    """
     import dask.array as da
 
     kind = {"dtype": dtype, "meta": meta_of(X).ravel()[:0].astype(dtype), "token": _named(function)}
-    return da.map_blocks(function, X, *args, drop_axis=list(range(1, X.ndim)), **kind)
+    pairs = [(each, ("a", "b")[: each.ndim] if is_dask(each) else None) for each in (X, *args)]
+    # not map_blocks: it takes one point in several chunks for a number that all blocks share
+    return da.blockwise(function, "a", *itertools.chain(*pairs), concatenate=True, align_arrays=False, **kind)
 
 
 def map_rows(function: Callable[..., Any], labels: Any, *args: Any) -> Any:
