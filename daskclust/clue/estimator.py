@@ -285,6 +285,7 @@ class CLUE(Estimator):
         """Check the parameters and return the plan; without `lengths` those that need no data."""
         dc, delta_c, delta_o = (lengths or check_lengths(given_lengths(self), dtype)).largest.values()
         periods = axis_periods(self.wrap, axes, dtype)
+        has_one = is_one(self.rhoc) or isinstance(self.rhoc, Mapping)  # which is refused
         farthest = 2.0**45 * max(dc, delta_c, delta_o)
         if max(periods) > farthest:
             raise ValueError(
@@ -293,7 +294,7 @@ class CLUE(Estimator):
             )
         return CluePlan(
             dc,
-            check_positive("rhoc", self.rhoc, zero=True, dtype=dtype) if is_one(self.rhoc) else None,
+            check_positive("rhoc", self.rhoc, zero=True, dtype=dtype) if has_one else None,
             delta_c,
             delta_o,
             *choose_kernel(self.kernel, dc if is_one(self.dc) else None, dtype),
