@@ -87,7 +87,7 @@ def _with_showers(ds: xr.Dataset, label: str, estimator: Any, partition: Any) ->
 
         labels, numbers = da.asarray(labels), da.asarray(numbers).rechunk(-1)
         kind = {"dtype": np.int64, "meta": labels._meta.astype(np.int64), "token": "daskclust-shower"}
-        shower = da.blockwise(_of_hits, "i", labels, "i", numbers, "j", concatenate=True, **kind)
+        shower = da.blockwise(_of_hits, "i", labels, "i", numbers, "j", concatenate=True, align_arrays=False, **kind)
     else:
         shower = _of_hits(labels, numbers)
     about = {"long_name": "number of the shower, noise -1", "units": "1"}

@@ -12,6 +12,8 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+import rustpix
+import scippnexus as snx
 import xarray as xr
 from cases.clue import raise_if_dask_computes
 from cases.lanes import some_of
@@ -51,7 +53,6 @@ def test_what_is_written_is_read(
 @pytest.mark.parametrize("layout", SIDES)
 @pytest.mark.parametrize("triggers", [False, True])
 def test_scipp_takes_what_is_written(tmp_path: Path, layout: str, triggers: bool) -> None:
-    snx = pytest.importorskip("scippnexus")
     ds, (width, height) = hits(layout, triggers=triggers), SIDES[layout]
     write_hits(ds.chunk(hit=333), tmp_path / "a.nxs")
     events = snx.load(tmp_path / "a.nxs", root="entry/hits")
@@ -109,7 +110,6 @@ def test_what_others_write(tmp_path: Path, kind: str, unit: str, pulses: int, ch
 
 def test_rustpix_reads_the_same(tmp_path: Path) -> None:
     """Its reader is of the banks of the SNS, in microseconds and seconds."""
-    rustpix = pytest.importorskip("rustpix")
     write_events(tmp_path / "a.nxs.h5", "entry/bank100_events", "microsecond", "f4", 30)
     theirs = rustpix.read_sns_events(str(tmp_path / "a.nxs.h5"), pixel_id_offset=0)
     ours = read_hits(tmp_path / "a.nxs.h5")

@@ -165,16 +165,26 @@ def write_hdf5(
     check_space(stream, rows * sum(dtype.itemsize for dtype in dtypes.values()))
     with import_h5py().File(stream.name, "w", track_order=True) as file:
         file.attrs.update(attrs)
-        text = import_h5py().string_dtype()
-        types = {name: text if dtype.kind in "MO" else dtype for name, dtype in dtypes.items()}
-        columns = {name: file.create_dataset(name, shape=(rows,), dtype=dtype) for name, dtype in types.items()}
+        columns = create_columns(file, dtypes, rows)
         for name, unit in units.items():
             columns[name].attrs["units"] = unit
         stop = 0
         for block in blocks:
             start, stop = stop, stop + len(next(iter(block.values())))
-            for name, values in block.items():
-                columns[name][start:stop] = as_text(values).astype(object) if values.dtype.kind in "MO" else values
+            put_block(columns, block, start, stop)
+
+
+def create_columns(group: Any, dtypes: Mapping[str, np.dtype[Any]], rows: int) -> dict[str, Any]:
+    """Return new datasets of a group, by name; times and objects become texts."""
+    text = import_h5py().string_dtype()
+    types = {name: text if dtype.kind in "MO" else dtype for name, dtype in dtypes.items()}
+    return {name: group.create_dataset(name, shape=(rows,), dtype=dtype) for name, dtype in types.items()}
+
+
+def put_block(columns: Mapping[str, Any], block: Block, start: int, stop: int) -> None:
+    """Write columns of a block to rows start to stop of datasets."""
+    for name, values in block.items():
+        columns[name][start:stop] = as_text(values).astype(object) if values.dtype.kind in "MO" else values
 
 
 def check_space(stream: BinaryIO, size: int) -> None:

@@ -8,8 +8,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from daskclust.core.data.fields import SIDES
-from daskclust.io.blocks import Block, as_text
-from daskclust.io.tables.hdf5 import check_space, import_h5py
+from daskclust.io.blocks import Block
+from daskclust.io.tables.hdf5 import check_space, create_columns, import_h5py, put_block
 
 _GROUP = "entry/hits"  # as rustpix has it
 _MANY = 1 << 16  # pulses of a chunk of the file
@@ -29,7 +29,7 @@ def write_nexus(
     Beside NeXus' columns it has all variables under their names; ``event_time_offset`` is ``toa`` where there is no
     ``tof``, one dataset of two names.
     """
-    text, has_tof, (width, height) = import_h5py().string_dtype(), "tof" in dtypes, _sides(attrs)
+    has_tof, (width, height) = "tof" in dtypes, _sides(attrs)
     check_space(stream, rows * (12 + sum(dtype.itemsize for dtype in dtypes.values())))
     with import_h5py().File(stream.name, "w", track_order=True) as file:
         file.attrs.update(NX_class="NXroot", default="entry")
@@ -37,12 +37,9 @@ def write_nexus(
         entry.attrs["NX_class"] = "NXentry"
         group = file.create_group(_GROUP, track_order=True)
         group.attrs.update({**attrs, "NX_class": "NXevent_data", "x_size": width, "y_size": height})
-        types = {name: text if dtype.kind in "MO" else dtype for name, dtype in dtypes.items()}
-        columns = {name: group.create_dataset(name, (rows,), dtype) for name, dtype in types.items()}
-        columns["event_id"] = group.create_dataset("event_id", (rows,), np.int32)
-        if has_tof:
-            columns["event_time_offset"] = group.create_dataset("event_time_offset", (rows,), np.float64)
-        else:
+        types = {"event_id": np.dtype(np.int32)} | ({"event_time_offset": np.dtype(np.float64)} if has_tof else {})
+        columns = create_columns(group, {**dtypes, **types}, rows)
+        if not has_tof:
             group["event_time_offset"] = columns["toa"]
         zero, index = (
             group.create_dataset(name, (0,), dtype, maxshape=(None,), chunks=(_MANY,))
@@ -62,8 +59,7 @@ def write_nexus(
                 is_known = np.isfinite(block["tof"])
                 since = np.where(is_known, block["toa"] - block["tof"], 0.0)
                 found["event_time_offset"] = np.where(is_known, block["tof"], block["toa"])
-            for name, values in found.items():
-                columns[name][start:stop] = as_text(values).astype(object) if values.dtype.kind in "MO" else values
+            put_block(columns, found, start, stop)
             before = np.concatenate([[last], since[:-1]])[: len(since)]
             begins = np.flatnonzero(~(np.abs(since - before) < _STEP / 2))  # less is rounding
             for dataset, values in ((zero, since[begins]), (index, start + begins)):

@@ -117,9 +117,9 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
-def sent(datagrams: list[bytes], **options: Any) -> list[bytes]:
-    """Return what `receive` gives of datagrams, which are sent again and again until the first is there."""
-    port, has_begun = free_port(), threading.Event()
+def sent(datagrams: list[bytes]) -> list[bytes]:
+    """Return what `receive` gives of datagrams, which are sent once it listens, until all of them are there."""
+    port, has_begun, found = free_port(), threading.Event(), list[bytes]()
 
     def send() -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
@@ -131,11 +131,12 @@ def sent(datagrams: list[bytes], **options: Any) -> list[bytes]:
 
     def stop() -> bool:
         has_begun.set()  # it is bound
-        return False
+        return sum(map(len, found)) >= sum(map(len, datagrams))
 
     sender = threading.Thread(target=send)
     sender.start()
-    found = list(receive(f"udp://127.0.0.1:{port}", idle=1.0, stop=stop, **options))
+    for block in receive(f"udp://127.0.0.1:{port}", idle=60.0, stop=stop):
+        found.append(block)
     sender.join()
     return found
 
