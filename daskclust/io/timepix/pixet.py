@@ -283,9 +283,7 @@ def _numbers(text: bytes, names: Any, separator: str) -> Columns | None:
     try:
         table = csv.read_csv(
             pa.BufferReader(text),
-            read_options=csv.ReadOptions(
-                column_names=list(names), use_threads=False
-            ),  # small parts, and some are wrong
+            read_options=csv.ReadOptions(column_names=list(names), use_threads=False),  # small parts, some are wrong
             parse_options=csv.ParseOptions(delimiter=separator, quote_char=False, ignore_empty_lines=True),
             convert_options=csv.ConvertOptions(column_types=types, null_values=[]),
         )
