@@ -124,7 +124,7 @@ def clue(
         weight = "energy" if "energy" in result else None
 
         def table() -> xr.Dataset:
-            made = cluster_table(result, weight=weight, n_clusters=count)
+            made = cluster_table(result, weight=weight)
             return made if of_showers is None else made.assign(shower=made.clust.showers(**of_showers)["label"])
 
         job.table(table)

@@ -168,20 +168,20 @@ def dbscan(
         }
         job.none("clusters", lambda: _why_no_core(points, parameters))
         job.save_points(result, "dbscan", is_converted=file.units is not None)
-        job.table(lambda: _table(result, parameters, count))
+        job.table(lambda: _table(result, parameters))
     job.show()
     shown = {"coordinates": coordinates, **given}
     job.next("dbscan", shown, *_box_in_words(_box_of(points, parameters)), reading=file.words)
 
 
-def _table(result: xr.Dataset, parameters: dict[str, Any], count: int) -> xr.Dataset:
+def _table(result: xr.Dataset, parameters: dict[str, Any]) -> xr.Dataset:
     """Return the table of clusters; in a box they may be across its faces."""
     from daskclust.properties import cluster_table, halo_table
 
     axes, weight = parameters["coordinates"], parameters.get("weight")
     if axes is None and _box_of(result, parameters) is not None:
-        return halo_table(result, boxsize=parameters["boxsize"], mass=weight, velocities=None, n_clusters=count)
-    return cluster_table(result, weight=weight, coords=axes, n_clusters=count)
+        return halo_table(result, boxsize=parameters["boxsize"], mass=weight, velocities=None)
+    return cluster_table(result, weight=weight, coords=axes)
 
 
 def _why_no_core(points: xr.Dataset, parameters: dict[str, Any]) -> str:
@@ -253,7 +253,7 @@ def fof(
         }
         job.none("halos", lambda: _why_no_halo(particles, parameters))
         job.save_points(result, "fof", is_converted=file.units is not None)
-        halos = job.table(lambda: halo_table(result, boxsize=parameters["boxsize"], n_clusters=count))
+        halos = job.table(lambda: halo_table(result, boxsize=parameters["boxsize"]))
         if halos is not None:
             job.summary["largest"] = int(halos["size"].data.max()) if count else 0
     job.show()
@@ -311,7 +311,7 @@ def hdbscan(
         job.summary = {"points": int(label.size), "clusters": count, "noise": int((label.data < 0).sum())}
         job.none("clusters", lambda: f"no {given['min_cluster_size']} points stay together apart from all others")
         job.save_points(result, "hdbscan", is_converted=file.units is not None)
-        job.table(lambda: _table(result, parameters, count))
+        job.table(lambda: _table(result, parameters))
     job.show()
     if any(given[name] != default for name, default in _NOT_EXPLORED.items()):
         return

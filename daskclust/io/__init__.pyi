@@ -4,6 +4,7 @@ __all__ = [
     "PARTICLES",
     "TIMEPIX",
     "Calibration",
+    "CalibrationTable",
     "Field",
     "KatherineReader",
     "PartsSink",
@@ -58,6 +59,7 @@ from .particles.files import open_particles as open_particles
 from .particles.files import write_particles as write_particles
 from .schema import to_dataset as to_dataset
 from .timepix.calibration import Calibration as Calibration
+from .timepix.calibration import CalibrationTable as CalibrationTable
 from .timepix.calibration import calibrate as calibrate
 from .timepix.calibration import read_calibration as read_calibration
 from .timepix.katherine import KatherineReader as KatherineReader

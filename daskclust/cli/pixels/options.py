@@ -43,7 +43,7 @@ class Pixels(ColumnOptions):
         Literal["chips", "quad", "timepix4"] | None,
         reading("Chips apart, or side by side; or of Timepix4.", default="the file's, or chips"),
     ] = None
-    calibration: Annotated[Path | None, reading("Folder with a.txt, b.txt, c.txt, t.txt: for energies.")] = None
+    calibration: Annotated[Path | None, reading("Folder with a.txt ... t.txt, or an .npz: for energies.")] = None
     tot_unit: Annotated[Literal["ns", "tick"], reading("Unit of tot in the calibration.")] = "ns"
     max_pixel_hits: Annotated[
         int | None, reading("Leave out pixels with more hits: noisy ones.", default="none", min=1)

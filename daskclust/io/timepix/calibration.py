@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +14,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.data.fields import SIDES, TIMEPIX
-from daskclust.core.data.quote import listed
+from daskclust.core.data.quote import listed, quoted
 from daskclust.io.files import check_file
 from daskclust.io.tables.text import read_rows
 from daskclust.io.timepix.hitwise import hits_with, over_blocks
@@ -41,6 +41,7 @@ class Calibration:
     b: npt.ArrayLike
     c: npt.ArrayLike
     t: npt.ArrayLike
+    sides: tuple[int, int] = field(init=False)  # columns and rows of the chip
 
     def __post_init__(self) -> None:
         for name in "abct":
@@ -48,6 +49,7 @@ class Calibration:
         shapes = {np.shape(getattr(self, name)) for name in "abct"}
         if len(shapes) > 1:
             raise ValueError(f"matrices a, b, c and t have shapes {listed(sorted(shapes))}; give those of one chip")
+        object.__setattr__(self, "sides", _OF_CHIPS[shapes.pop()])
 
     def energy(self, x: npt.ArrayLike, y: npt.ArrayLike, tot: npt.ArrayLike) -> Floats:
         """Return the energy of hits.
@@ -64,12 +66,7 @@ class Calibration:
         numpy.ndarray of float64, shape (n,)
             In keV. NaN where a is 0 or a coefficient is NaN, and where no energy has this ToT.
         """
-        columns, rows = np.asarray(x, np.int64), np.asarray(y, np.int64)
-        sides = _OF_CHIPS[np.shape(self.a)]
-        _check_pixels(
-            columns, rows, "give x and y of the chip, or a Dataset with common coordinates to calibrate", sides
-        )
-        pixel = rows * sides[0] + columns
+        pixel = _numbers_of(x, y, self.sides)
         a, b, c, t = (np.asarray(getattr(self, name), np.float64).ravel()[pixel] for name in "abct")
         tot = np.asarray(tot, np.float64)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -79,12 +76,75 @@ class Calibration:
         return energy
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class CalibrationTable:
+    """Energy calibration of the pixels of one chip as a table: the ToT of each pixel at some energies.
+
+    Parameters
+    ----------
+    tot : array_like, shape (k, 256, 256), or (k, 512, 448) of a Timepix4
+        By [energy, y, x]: ToT in ns or ticks of 25 ns, which rises with the energy; NaN where a pixel has none.
+    energies : array_like, shape (k,)
+        In keV, at least two, which rise, too.
+    """
+
+    tot: npt.ArrayLike
+    energies: npt.ArrayLike
+    sides: tuple[int, int] = field(init=False)  # columns and rows of the chip
+
+    def __post_init__(self) -> None:
+        tot, energies = np.asarray(self.tot, np.float64), np.asarray(self.energies, np.float64)
+        if energies.ndim != 1 or len(energies) < 2 or not (np.diff(energies) > 0).all():
+            raise ValueError(f"energies must be two or more that rise, got {quoted(energies)}")
+        if tot.ndim != 3 or len(tot) != len(energies):
+            raise ValueError(
+                f"tot has shape {tot.shape}, expected a matrix of a chip for each of {len(energies)} energies"
+            )
+        _check_matrix(tot[0], "a matrix of tot")
+        falls = (np.diff(tot, axis=0) <= 0).any(axis=0)
+        if falls.any():
+            y, x = np.argwhere(falls)[0].tolist()
+            raise ValueError(f"tot of pixel ({x}, {y}) does not rise with the energy: {quoted(tot[:, y, x])}")
+        object.__setattr__(self, "sides", _OF_CHIPS[tot.shape[1:]])
+        object.__setattr__(self, "tot", np.where(np.isnan(tot).any(axis=0), np.nan, tot).reshape(len(tot), -1))
+        object.__setattr__(self, "energies", energies)
+
+    def energy(self, x: npt.ArrayLike, y: npt.ArrayLike, tot: npt.ArrayLike) -> Floats:
+        """Return the energy of hits: on straight lines between the energies of the table, and on the last line beyond.
+
+        Parameters
+        ----------
+        x, y : array_like of int, shape (n,)
+            Pixels of the chip.
+        tot : array_like, shape (n,)
+            Time over threshold in the unit of the table.
+
+        Returns
+        -------
+        numpy.ndarray of float64, shape (n,)
+            In keV. NaN where the pixel has no table, and below its first ToT, where its curve is not known.
+        """
+        pixel, counts = _numbers_of(x, y, self.sides), np.asarray(tot, np.float64)
+        table, energies = np.asarray(self.tot), np.asarray(self.energies)
+        below = np.zeros(len(pixel), np.int64)  # how many ToT of the pixel are not above that of the hit
+        for bit in reversed(range(len(table).bit_length())):
+            more = np.minimum(below + (1 << bit), len(table))
+            below = np.where(table[more - 1, pixel] <= counts, more, below)
+        k = np.clip(below - 1, 0, len(table) - 2)
+        first, last = table[k, pixel], table[k + 1, pixel]
+        energy = energies[k] + (energies[k + 1] - energies[k]) * (counts - first) / (last - first)
+        return np.where(below > 0, energy, np.nan)
+
+
+AnyCalibration = Calibration | CalibrationTable
+
+
 def read_calibration(
     a: str | os.PathLike[str],
     b: str | os.PathLike[str] | None = None,
     c: str | os.PathLike[str] | None = None,
     t: str | os.PathLike[str] | None = None,
-) -> Calibration:
+) -> AnyCalibration:
     """Read the energy calibration of one chip.
 
     Parameters
@@ -92,11 +152,12 @@ def read_calibration(
     a, b, c, t : str or path
         Text files of 256 lines of 256 numbers (Timepix4: 512 of 448) with white space between them, a line for each
         row of pixels (y). Or `a` alone is a folder that has ``a.txt``, ``b.txt``, ``c.txt`` and ``t.txt``,
-        or ``caliba.txt`` and so on.
+        or ``caliba.txt`` and so on; or an ``.npz`` file with the arrays ``tot`` and ``energies`` of a
+        `CalibrationTable`.
 
     Returns
     -------
-    Calibration
+    Calibration or CalibrationTable
         To be given to `calibrate`, with the unit of ToT that it was made for.
 
     Raises
@@ -106,6 +167,8 @@ def read_calibration(
     """
     others = (b, c, t)
     if all(path is None for path in others):
+        if Path(a).suffix == ".npz":
+            return _read_table(Path(a))
         paths = _find_matrices(Path(a))
     elif any(path is None for path in others):
         raise TypeError("read_calibration needs all four files a, b, c and t, or one folder that has them")
@@ -119,7 +182,10 @@ def read_calibration(
 
 
 def calibrate(
-    ds: xr.Dataset, calibration: Calibration | Mapping[int, Calibration], *, tot_unit: Literal["ns", "tick"] = "ns"
+    ds: xr.Dataset,
+    calibration: AnyCalibration | Mapping[int, AnyCalibration],
+    *,
+    tot_unit: Literal["ns", "tick"] = "ns",
 ) -> xr.Dataset:
     """Add the energy of hits to a Timepix data set.
 
@@ -128,7 +194,7 @@ def calibrate(
     ds : xarray.Dataset
         With ``x``, ``y`` (pixel) and ``tot`` (ns) along one dimension, numpy or dask; ``chip`` where there are several;
         ``attrs["layout"]``, and ``attrs["gap"]`` (pixel, default 0) for ``"quad"``, as `open_tpx3` describes them.
-    calibration : Calibration, or mapping of int to Calibration
+    calibration : Calibration or CalibrationTable, or mapping of int to these
         One for all chips, or by chip.
     tot_unit : {"ns", "tick"}, default "ns"
         Unit of ToT that the calibration was made for: some tools count ticks of 25 ns. ``ds["tot"]`` is in ns, or in
@@ -138,7 +204,8 @@ def calibrate(
     -------
     xarray.Dataset
         `ds` with ``energy`` (keV, float32), lazy where `ds` is. In memory, ``attrs["n_uncalibrated"]`` counts hits
-        without an energy (NaN: the calibration of their pixel is NaN, its a is 0, or no energy has their ToT), and
+        without an energy (NaN: the calibration of their pixel is NaN, its a is 0, or no energy has their ToT, as below
+        the first of a table), and
         ``attrs["n_negative_energy"]`` those below 0.
 
     Raises
@@ -189,7 +256,7 @@ def _energy_of(
     tot: npt.NDArray[Any],
     chip: npt.NDArray[Any] | None = None,
     *,
-    calibration: Calibration | Mapping[int, Calibration],
+    calibration: AnyCalibration | Mapping[int, AnyCalibration],
     tick: float,
     gap: int | None,
 ) -> npt.NDArray[np.float32]:
@@ -202,16 +269,23 @@ def _energy_of(
     counts = np.asarray(tot, np.float64) / tick
     energy = np.empty(len(x), np.float32)
     for number in np.unique(chips).tolist():
-        if not isinstance(calibration, Calibration) and number not in calibration:
+        if not isinstance(calibration, AnyCalibration) and number not in calibration:
             raise ValueError(
                 f"no calibration for chip {number}; there are some for {sorted(calibration)}: give one for each chip, "
                 "or leave out its hits"
             )
-        own = calibration if isinstance(calibration, Calibration) else calibration[number]
+        own = calibration if isinstance(calibration, AnyCalibration) else calibration[number]
         of_chip, remedy = chips == number, f"check ds.attrs['layout'] ({listed(SIDES)}) and ds.attrs['gap']"
-        _check_pixels(columns[of_chip], rows[of_chip], remedy, _OF_CHIPS[np.shape(own.a)], number)
+        _check_pixels(columns[of_chip], rows[of_chip], remedy, own.sides, number)
         energy[of_chip] = own.energy(columns[of_chip], rows[of_chip], counts[of_chip])
     return energy
+
+
+def _numbers_of(x: npt.ArrayLike, y: npt.ArrayLike, sides: tuple[int, int]) -> npt.NDArray[np.int64]:
+    """Return the numbers of pixels of a chip, row by row."""
+    columns, rows = np.asarray(x, np.int64), np.asarray(y, np.int64)
+    _check_pixels(columns, rows, "give x and y of the chip, or a Dataset with common coordinates to calibrate", sides)
+    return rows * sides[0] + columns
 
 
 def _check_pixels(
@@ -243,6 +317,16 @@ def _read_matrix(path: str) -> Floats:
     with open(path, "rb") as file:
         width = len(file.readline().split())
     return read_rows(path, width if width == SIDES["timepix4"][0] else SIDES["chips"][0])
+
+
+def _read_table(path: Path) -> CalibrationTable:
+    """Return the table of an ``.npz`` file."""
+    check_file(os.fspath(path))
+    with np.load(path) as arrays:
+        missing = [name for name in ("tot", "energies") if name not in arrays]
+        if missing:
+            raise ValueError(f"{path} has no array {missing[0]!r}; it has {listed(arrays.files)}")
+        return CalibrationTable(arrays["tot"], arrays["energies"])
 
 
 def _find_matrices(folder: Path) -> dict[str, Path]:

@@ -12,7 +12,7 @@ from cases.clue import raise_if_dask_computes
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskclust.io import Calibration, calibrate, correct_timewalk, read_calibration
+from daskclust.io import Calibration, CalibrationTable, calibrate, correct_timewalk, read_calibration
 
 
 def matrices(seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
@@ -52,6 +52,60 @@ def four_chips() -> tuple[xr.Dataset, dict[int, Calibration]]:
 
 
 # Energy
+
+
+def table(seed: int = 0, count: int = 7) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return the ToT of each pixel at some energies: a curve of its own, at rising energies."""
+    energies = np.sort(np.random.default_rng(seed).uniform(3, 200, count))
+    m = matrices(seed)
+    return np.stack([m["a"] * e + m["b"] - m["c"] / (e - m["t"]) for e in energies]), energies
+
+
+@given(seed=st.integers(0, 99), count=st.integers(2, 20), chunks=st.none() | st.integers(1, 400))
+def test_energies_of_a_table_are_those_of_numpy(seed: int, count: int, chunks: int | None) -> None:
+    tot, energies = table(seed, count)
+    tot[:, 5:9] = np.nan
+    ds = hits(300, seed).drop_vars("chip")
+    x, y, rng = ds["x"].values, ds["y"].values, np.random.default_rng(seed)
+    given_tot = np.where(rng.random(300) < 0.2, tot[rng.integers(0, count, 300), y, x], rng.uniform(0, 700, 300))
+    expected = []
+    for column, row, value in zip(x, y, np.nan_to_num(given_tot, nan=50.0), strict=True):
+        of_pixel = tot[:, row, column]
+        end = energies[-1] + (value - of_pixel[-1]) * np.diff(energies)[-1] / np.diff(of_pixel)[-1]
+        expected.append(end if value > of_pixel[-1] else np.interp(value, of_pixel, energies, left=np.nan))
+    expected = np.where((y >= 5) & (y < 9), np.nan, expected)
+    ds = ds.assign(tot=("hit", np.nan_to_num(given_tot, nan=50.0), {"units": "ns"}))
+    found = calibrate(ds if chunks is None else ds.chunk(hit=chunks), CalibrationTable(tot, energies))
+    np.testing.assert_allclose(found["energy"].values, expected, rtol=1e-6)
+    if chunks is None:
+        assert found.attrs["n_uncalibrated"] == np.isnan(expected).sum()
+
+
+def test_a_table_is_read_from_a_file(tmp_path: Path) -> None:
+    tot, energies = table()
+    np.savez(tmp_path / "table.npz", tot=tot, energies=energies)
+    read = read_calibration(tmp_path / "table.npz")
+    assert read.energy([3], [4], tot[2:3, 4, 3]) == pytest.approx(energies[2:3])
+    np.savez(tmp_path / "other.npz", tot=tot)
+    with pytest.raises(ValueError, match=r"other.npz has no array 'energies'; it has 'tot'"):
+        read_calibration(tmp_path / "other.npz")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda tot, e: (tot, e[::-1]), "energies must be two or more that rise"),
+        (
+            lambda tot, e: (tot[:3], e),
+            r"tot has shape \(3, 256, 256\), expected a matrix of a chip for each of 7 energies",
+        ),
+        (lambda tot, e: (tot[:, :9], e), r"a matrix of tot has shape \(9, 256\)"),
+        (lambda tot, e: (tot[::-1], e), r"tot of pixel \(0, 0\) does not rise with the energy"),
+    ],
+)
+def test_tables_that_cannot_be_are_refused(change: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        CalibrationTable(*change(*table()))
 
 
 @pytest.mark.parametrize(("tot_unit", "unit"), [("ns", 1.0), ("tick", 25.0)])
