@@ -21,15 +21,14 @@ from daskclust.app.parameters import rounded
 from daskclust.core.data.inputs import NOT_CLUSTERED
 from daskclust.core.data.limits import free_memory
 from daskclust.core.data.quote import argument, listed
-from daskclust.io.files import HDF5, PARQUET, TEXT, check_file, is_store
-from daskclust.io.particles.snapshot import is_snapshot
+from daskclust.io.any_file import reader_of
+from daskclust.io.files import PARQUET, TEXT, check_file
 from daskclust.io.schema import Columns
 
 Array = npt.NDArray[Any]
 Limits = Mapping[str, tuple[float, float]]
 
 _OF_FIELD = {"events": "timepix", "fof": "particles", "dbscan": "particles", "clue": "calorimeter"}
-_PARTICLES = (".arborx", ".zarr")
 _TABLES = (*TEXT, *PARQUET)
 _CHUNKED = ("read_hits", "open_particles", "open_tpx3")  # readers that may leave points in the file
 _OF_CELLS = ("open_fcs", "read_cells")
@@ -97,18 +96,12 @@ def _opened(path: str | list[str], suffix: str, name: str, options: dict[str, An
 
 
 def _reader(path: Path, system: str | None, chosen: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    suffix = path.suffix.lower()
-    if suffix in (".clog", ".pmf"):
-        return "open_pixet", {}
-    if suffix in (".tpx3", ".t3pa"):
-        return f"open_{suffix[1:]}", {}
-    if suffix == ".fcs":
-        return "open_fcs", {}
-    if system == "hca" and suffix in (*_TABLES, ".bin"):
-        return "read_cells", {}
-    if suffix in _PARTICLES or is_store(str(path)) or (suffix in HDF5 and is_snapshot(path)):
-        return "open_particles", {"chunks": None, **chosen}
-    return "read_hits", {**({} if system is None else {"field": _OF_FIELD.get(system)}), **chosen}
+    name = reader_of(path, of_cells=system == "hca")
+    if name == "open_particles":
+        return name, {"chunks": None, **chosen}
+    if name == "read_hits":
+        return name, {**({} if system is None else {"field": _OF_FIELD.get(system)}), **chosen}
+    return name, {}
 
 
 def _read(path: str | list[str], name: str, options: dict[str, Any]) -> tuple[xr.Dataset, str]:

@@ -6,8 +6,9 @@ import os
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 import xarray as xr
@@ -18,6 +19,7 @@ from daskclust.core.data.quote import in_sheet, listed
 from daskclust.core.data.units import BOX
 from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
 from daskclust.io.blocks import Block, as_text, blocks_of, column_dtypes, in_memory, native, only_dim, with_scalars_told
+from daskclust.io.brought import brought_reader, read_by
 from daskclust.io.files import (
     HDF5,
     NEXUS,
@@ -80,6 +82,8 @@ def read_hits(
         - ``.root``: a TTree or RNTuple with a number, or a list of numbers, in each branch (field);
           ``file.root:name`` chooses among several.
         - ``.npy``: shape (n, columns), or a structured array; ``.npz``: one array per column, or one as in ``.npy``.
+        - Others, where an installed package has an entry point ``daskclust.readers`` of that name: a function of a path
+          and ``chunks`` that returns such a Dataset.
 
         Lists are joined, a number of a row is repeated for each of its hits, and ``event`` tells the row, unless the
         file has this column. Fields of records, such as those of a collection ``hits`` in an RNTuple or in Parquet,
@@ -147,6 +151,9 @@ def read_hits(
     name = name.rstrip("/") if os.path.isdir(name) else name
     if not is_parts(name):
         check_file(name)
+    entry = None if name.lower().endswith(READABLE) else brought_reader(name)
+    if entry is not None:
+        return _as_brought(entry, name, field, chunks, {"columns": columns, "units": units, "layout": layout}, needs)
     suffix, units = known_suffix(name, READABLE), units or {}
     naming = Naming(None if field is None else FIELDS[field], columns, name, needs=needs or {})
     if suffix in PARQUET:
@@ -174,6 +181,22 @@ def read_hits(
     if chunks is None or suffix in _LAZY or isinstance(chunks, OnDemand):
         return ds
     return ds.chunk({known.dim: int(chunks)}, name_prefix="daskclust-io-")
+
+
+def _as_brought(
+    entry: EntryPoint, name: str, field: str | None, chunks: int | None, given: Mapping[str, Any], needs: Needs | None
+) -> xr.Dataset:
+    """Return the points of a file by the reader of another package, which has the last word on names and units."""
+    for option, value in given.items():
+        if value is not None:
+            raise ValueError(f"{option} cannot be chosen of {name}, which {entry.value} reads; leave it out")
+    ds = read_by(entry, name, field, chunks)
+    for option, columns in (needs or {}).items():
+        if missing := [column for column in columns if column not in ds.variables]:
+            raise ValueError(f"{option} names {missing[0]!r}, which {name} does not have; it has {listed(ds)}")
+    if chunks is None or ds.chunks or isinstance(chunks, OnDemand):
+        return ds
+    return ds.chunk(int(chunks), name_prefix="daskclust-io-")
 
 
 def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = False, partitions: bool = False) -> None:
