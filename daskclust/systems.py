@@ -155,7 +155,10 @@ SYSTEMS: dict[str, System] = {
             "fof",
             "Friends-of-friends",
             "daskclust.dbscan.estimator:FriendsOfFriends",
-            tuple(Run({"linking_length": 0.4, "boxsize": boxsize}, d) for d, boxsize in _SPACES),
+            (
+                *(Run({"linking_length": 0.4, "boxsize": boxsize}, d) for d, boxsize in _SPACES),
+                Run({"linking_length": 0.4}, columns=("event",)),
+            ),
             "daskclust.app.systems._density:Fof",
             ("space",),
         ),
@@ -166,6 +169,7 @@ SYSTEMS: dict[str, System] = {
             (
                 *(Run({"eps": 0.4, "min_samples": 3, "boxsize": boxsize}, d) for d, boxsize in _SPACES),
                 Run({"eps": 0.4, "min_samples": 3}, columns=("sample_weight",)),
+                Run({"eps": 0.4, "min_samples": 3}, 3, ("event",)),
             ),
             "daskclust.app.systems._density:Dbscan",
             ("space",),

@@ -71,10 +71,11 @@ class ClustAccessor:
 
     Notes
     -----
-    Lengths are in the unit of the coordinates. Two parameters are the same in all methods: `coordinates` names the
+    Lengths are in the unit of the coordinates. Some parameters are the same in all methods: `coordinates` names the
     variables that are coordinates, of which all are converted to the unit of the first one (default: ``x``, ``y``, and
-    ``z`` where there is no ``layer``); `partition` is how a Dataset of dask arrays is divided for the work, see ``fit``
-    of the estimators. DBSCAN and friends-of-friends take a sample of several chunks at once, unless it is a Partition.
+    ``z`` where there is no ``layer``); `event` that with the event of each point, each of which is clustered by itself
+    (default: ``event`` where it is there and no coordinate; None: not used); `partition` is how a Dataset of dask
+    arrays is divided, see ``fit`` of the estimators: DBSCAN takes a sample of several chunks if there are no events.
 
     Examples
     --------
@@ -162,6 +163,7 @@ class ClustAccessor:
         self,
         *args: Any,
         coordinates: Sequence[str] | None = None,
+        event: Name = ...,
         weight: str | None = None,
         partition: str | Partition = "auto",
         **parameters: Any,
@@ -172,7 +174,7 @@ class ClustAccessor:
         ----------
         weight : str, optional
             Variable with weights, whose sum is compared with `min_samples`. Default: 1 for each point.
-        coordinates, partition
+        coordinates, event, partition
             See the class.
 
         Returns
@@ -190,7 +192,7 @@ class ClustAccessor:
         """
         points = points_of(self._ds, coordinates)
         estimator = SYSTEMS["dbscan"].estimator(*args, **parameters)
-        points, used = in_roles(points, {"weight": (weight, ())})
+        points, used = in_roles(points, {"weight": (weight, ()), "event": (event, EVENT)})
         weights = points.columns.get("weight")
         return self._with(fit(estimator, points, sample_weight=weights, partition=partition), points, used)
 
@@ -199,6 +201,7 @@ class ClustAccessor:
         self,
         *args: Any,
         coordinates: Sequence[str] | None = None,
+        event: Name = ...,
         partition: str | Partition = "auto",
         **parameters: Any,
     ) -> xr.Dataset:
@@ -206,7 +209,7 @@ class ClustAccessor:
 
         Parameters
         ----------
-        coordinates, partition
+        coordinates, event, partition
             See the class.
 
         Returns
@@ -221,9 +224,9 @@ class ClustAccessor:
         >>> ds.attrs["fof"]
         "linking_length=0.2 Mpc/h, b=0.2, min_members=20, boxsize=10 Mpc/h, coordinates=('x', 'y', 'z')"
         """
-        points = points_of(self._ds, coordinates)
+        points, used = in_roles(points_of(self._ds, coordinates), {"event": (event, EVENT)})
         estimator = SYSTEMS["fof"].estimator(*args, **parameters)
-        return self._with(fit(estimator, points, partition=partition), points, {})
+        return self._with(fit(estimator, points, partition=partition), points, used)
 
     @_OfEstimator
     def hdbscan(
@@ -238,10 +241,7 @@ class ClustAccessor:
 
         Parameters
         ----------
-        event : str or None, optional
-            Variable with the event of each point: a tree for each. Default: ``event`` where the Dataset has it and it
-            is no coordinate; None: not used.
-        coordinates, partition
+        coordinates, event, partition
             See the class.
 
         Returns

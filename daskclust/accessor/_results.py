@@ -51,7 +51,7 @@ LONG_NAMES = {
     "is_apriori": "whether the merge is within an apriori cluster",
 }
 
-WITHOUT_EFFECT = ("metric", "metric_params", "algorithm", "leaf_size", "p", "n_jobs")  # scikit-learn's, of DBSCAN
+WITHOUT_EFFECT = ("metric_params", "algorithm", "leaf_size", "p", "n_jobs")  # scikit-learn's, of DBSCAN
 _ATTRIBUTES = {"label": "labels_", "point_height": "point_heights_", "probability": "probabilities_"}
 _ATTRIBUTES |= {"outlier_score": "outlier_scores_"}  # of estimators; others have the names of variables
 _DIMS = {"linkage": ("merge", "linkage_column"), "is_apriori": ("merge",)}  # of results that are not along the points
@@ -238,6 +238,9 @@ def _of_density(
 ) -> tuple[dict[str, Any], dict[str, str | None], Attributes]:
     """Return the same of DBSCAN and friends-of-friends."""
     length, least = ("eps", "min_samples") if "eps" in parameters else ("linking_length", "min_members")
+    metric, units = parameters.pop("metric"), parameters.pop("units")
+    if metric == "haversine":
+        unit, parameters["metric"] = {"degrees": "degree", "radians": "rad"}[units], metric
     if length == "linking_length":
         b = parameters["b"]
         if b is None:
@@ -248,6 +251,7 @@ def _of_density(
     label = {length: float(parameters[length]), f"{length}_units": unit, least: min(parameters[least], 2**63 - 1)}
     parameters |= {"boxsize": points.box(estimator.boxsize), "coordinates": repr(tuple(points.axes))}
     parameters |= {"weight": repr(used["weight"])} if "weight" in used else {}
+    parameters |= {"event": repr(used["event"])} if used.get("event") else {}
     return parameters, {length: unit, "boxsize": unit}, {"label": label}
 
 

@@ -190,7 +190,7 @@ def _why_no_core(points: xr.Dataset, parameters: dict[str, Any]) -> str:
     axes = parameters["coordinates"] or [name for name in ("x", "y", "z") if name in points]
     sides = box if isinstance(box, list | tuple) else [box] * len(axes)
     wrap = {axis: side for axis, side in zip(axes, sides, strict=True) if side}
-    alone = {"coordinates": axes, "layer": None, "event": None, "weight": parameters["weight"]}
+    alone = {"coordinates": axes, "layer": None, "weight": parameters["weight"]}
     largest = points.clust.clue(eps, 1.0, wrap=wrap or None, **alone)["density"].max()
     what = "number of neighbours" if parameters["weight"] is None else "sum of weights"
     return f"min-samples {least} exceeds the largest {what} within eps {eps:g}, {float(largest):g}"

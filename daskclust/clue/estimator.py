@@ -13,13 +13,13 @@ from daskclust.clue.kernels.density import choose_kernel
 from daskclust.clue.lengths import Lengths, check_lengths, given_lengths, is_one, read_lengths
 from daskclust.clue.plan import CluePlan
 from daskclust.core.data.checks import axis_periods, check_positive
-from daskclust.core.data.columns import groups, plain, reals
+from daskclust.core.data.columns import groups, narrowed, plain, reals
 from daskclust.core.data.foreign import unit_of
 from daskclust.core.data.inputs import EVENT, LAYER, SECTION, WEIGHT, Points, aligned_column, joined_groups, read_points
 from daskclust.core.data.lazy import map_points
 from daskclust.core.data.nested import flat, nest
 from daskclust.core.data.units import threshold_in
-from daskclust.core.device.arrays import device_of, is_cuda, is_dask, library, on_device_of
+from daskclust.core.device.arrays import is_cuda, is_dask, on_device_of
 from daskclust.core.run.engine import lazily, run_in_memory
 from daskclust.core.space.partition import Chunk, Partition
 from daskclust.estimator import Estimator
@@ -343,14 +343,11 @@ def _sections(points: Points, section: Any, layer: Any) -> Any:
 
 def _groups(points: Points, layer: Any, event: Any) -> dict[str, Any]:
     """Return the integer column that says which points are in one group: of one event, layer and side in z."""
-    given = {"event": event, "layer": points.first(LAYER) if layer is None else layer}
+    given = {"event": points.event(event), "layer": points.first(LAYER) if layer is None else layer}
     if given["layer"] is not None and "z" in points.columns:
         layer, z = points.aligned("layer", given["layer"], groups), points.aligned("z", points.columns["z"], reals)
         given["layer"] = _of_sides(layer, z)
-    if event is None:
-        own = points.first(EVENT)
-        given["event"] = own if points.nesting is None else points.nesting.event(own)
-    columns = [_narrowed(points.aligned(name, each, groups)) for name, each in given.items() if each is not None]
+    columns = [narrowed(points.aligned(name, each, groups)) for name, each in given.items() if each is not None]
     if len(columns) == 2:
         columns = [joined_groups(points.X, *columns)]
     return {"layer": columns[0]} if columns else {}
@@ -370,15 +367,6 @@ def _sides(layer: Any, z: Any) -> Any:
 
 def _outliers(density: Any, delta: Any, rhoc: Any, delta_o: Any) -> Any:
     return (density < rhoc) & (delta > delta_o)
-
-
-def _narrowed(values: Any) -> Any:
-    """Return integers as int32 where they fit and that is known without a pass over chunks, else as int64."""
-    fits = np.can_cast(values.dtype, np.int32)
-    if not fits and library(values) == "numpy":
-        fits = not len(values) or (values.min() > -(2**31) and values.max() < 2**31)
-    dtype = np.int32 if fits else np.int64
-    return values.astype(dtype) if is_dask(values) else device_of(values).cast(values, dtype)
 
 
 def _from_densities(

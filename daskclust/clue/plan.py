@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daskclust.clue.densities import ClueParameters, Densities
 from daskclust.clue.kernels import formulas
@@ -92,7 +91,7 @@ class CluePlan(ClueParameters):
             exits, frontier = self._links(device, chains)
             return self._ends(device, chains, exits), frontier
         seeds = device.to_host(chunk.ids[chains.is_seed])
-        ones, groups = np.ones(len(seeds), np.int64), self._own_groups(device, chunk)
+        ones, groups = np.ones(len(seeds), np.int64), chunk.whole_groups(self.group)
         frontier = Fragments(seeds, ones, NOTHING, NOTHING, np.empty((0, 0)), groups)
         return self._ends(device, chains, device.count_up(0)), frontier
 
@@ -155,14 +154,6 @@ class CluePlan(ClueParameters):
         sizes = np.repeat(np.array([1, 0]), [len(seeds), len(exits)])
         up = map(device.to_host, (chunk.ids[members], member_of, places))
         return exits, Fragments(firsts, sizes, *up)
-
-    def _own_groups(self, device: Host | Cuda, chunk: Chunk) -> NDArray[np.int64]:
-        """Return the groups of a chunk that is to hold them whole."""
-        if not chunk.as_given or len(chunk.columns["X"]) == 0:
-            return NOTHING
-        if "layer" not in chunk.columns:
-            return np.zeros(1, np.int64)
-        return np.unique(device.to_host(chunk.columns["layer"])).astype(np.int64)
 
     def merge(self, frontiers: list[Fragments]) -> list[Slice]:
         """Follow the links between chunks and number the seeds by their place in the data set."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,16 @@ _FEW_BITS = 2  # then a block has 4 cells along an axis
 _POINTS_A_PAIR = 16  # for each place on CUDA's list of pairs of cells
 
 
+class PointGroups(NamedTuple):
+    """Points of different groups are no neighbours."""
+
+    of_point: Any = None  # (n,) numbers from 0; None where all are of one
+    total: int = 1
+
+
+ONE_GROUP = PointGroups()
+
+
 class BlockSearch:
     """Points ``X`` (n, d), n > 0 and d <= 3, sorted so that their neighbours within `eps` are at hand.
 
@@ -29,12 +39,20 @@ class BlockSearch:
     at `start` and whose core points end at `stop`. Arrays that do not outlive the search come from `memory`.
     """
 
-    def __init__(self, device: Host | Cuda, X: Any, eps: float, period: tuple[float, ...], extent: Any) -> None:
+    def __init__(
+        self,
+        device: Host | Cuda,
+        X: Any,
+        eps: float,
+        period: tuple[float, ...],
+        extent: Any,
+        groups: PointGroups = ONE_GROUP,
+    ) -> None:
         self._device, self._n = device, len(X)
-        grid = make_grid(extent[0], extent[1], eps, period, CELL_BITS)
-        if device is HOST and X.shape[1] == 2 and self._n > _MOST_OF_BLOCK * math.prod(grid.blocks):
-            grid = make_grid(extent[0], extent[1], eps, period, _FEW_BITS)
-        self.blocks, self.memory, self.way_back = sort_into_blocks(device, X, grid, eps)
+        grid = make_grid(extent[0], extent[1], eps, period, CELL_BITS, groups.total)
+        if device is HOST and X.shape[1] == 2 and self._n > _MOST_OF_BLOCK * grid.groups * math.prod(grid.blocks):
+            grid = make_grid(extent[0], extent[1], eps, period, _FEW_BITS, groups.total)
+        self.blocks, self.memory, self.way_back = sort_into_blocks(device, X, grid, eps, groups.of_point)
         self.limits = squared_limits(eps, X.dtype.type)
         self.order, self.start, self.positions = self.blocks.order, self.blocks.start, self.blocks.positions
         self.stop, self._occupied, self.in_order = self.start[1:], self.blocks.occupied, True

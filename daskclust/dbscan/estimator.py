@@ -7,22 +7,20 @@ from typing import Any, Literal
 
 import numpy as np
 
-from daskclust.core.data.checks import check_distance, check_positive, check_whole, raise_not_finite, sides_of_box
-from daskclust.core.data.columns import plain, reals
-from daskclust.core.data.inputs import Points, mean_separation, read_points
+from daskclust.core.data.checks import check_distance, check_positive, check_whole, sides_of_box
+from daskclust.core.data.columns import groups, narrowed, plain, reals
+from daskclust.core.data.inputs import EVENT, Points, mean_separation, read_points
 from daskclust.core.data.nested import nest
-from daskclust.core.run.engine import run, run_in_memory
+from daskclust.core.run.engine import run
 from daskclust.core.space.partition import Partition
 from daskclust.dbscan.plan import FINEST, MOST_NEIGHBOURS, DbscanPlan
+from daskclust.dbscan.sphere import SPHERE, chord, on_sphere
 from daskclust.estimator import Estimator
 
 Boxsize = float | Sequence[float | None] | Literal["auto"] | None
 
+_NAMES = "euclidean", "l2", "minkowski"
 _EUCLIDEAN = {
-    "haversine": (
-        "np.stack([np.cos(X[:, 0]) * np.cos(X[:, 1]), np.cos(X[:, 0]) * np.sin(X[:, 1]), np.sin(X[:, 0])], axis=1)",
-        "2 * np.sin(eps / 2)",
-    ),
     "cosine": ("X / np.linalg.norm(X, axis=1, keepdims=True)", "np.sqrt(2 * eps)"),
     "sqeuclidean": ("X", "np.sqrt(eps)"),
 }
@@ -32,14 +30,25 @@ _EUCLIDEAN = {
 class _DensityClusters(Estimator):
     """What DBSCAN and friends-of-friends share: the run of a plan, and the results that follow from labels."""
 
-    def _run(self, points: Points, plan: DbscanPlan, sample_weight: Any, partition: str | Partition) -> None:
-        columns, nesting = {"X": points.X}, points.nesting
+    metric: Any
+    boxsize: Boxsize
+    units: Any
+
+    def _searched(self, points: Points, name: str, length: float) -> tuple[Any, float]:
+        """Return the points and the distance of neighbours that are searched: on a sphere unit vectors and a chord."""
+        if self.metric != SPHERE:
+            return points.X, length
+        return on_sphere(points, self.units, points.box(self.boxsize)), chord(name, length, self.units)
+
+    def _run(
+        self, points: Points, X: Any, plan: DbscanPlan, event: Any, sample_weight: Any, partition: str | Partition
+    ) -> None:
+        columns, nesting = {"X": X}, points.nesting
+        if event is not None:
+            columns[plan.group] = narrowed(points.aligned("event", event, groups))
         if sample_weight is not None:
             columns["weight"] = points.aligned("sample_weight", sample_weight, reals, np.float64)
-        if nesting is not None and nesting.counts is not None:
-            results = _each_event(plan, columns, nesting.counts)
-        else:
-            results = run(plan, columns, partition)
+        results = run(plan, columns, partition)
         self._X = points.X
         self.labels_, self.is_core_, self.n_clusters_ = (results[name] for name in ("labels", "is_core", "n_clusters"))
         if nesting is not None:
@@ -72,8 +81,9 @@ class DBSCAN(_DensityClusters):
         Largest distance between neighbours, in the unit of the coordinates. Inclusive, as Notes say.
     min_samples : int, default 5
         Number of points, or sum of weights, within `eps` of a core point, itself included.
-    metric : {"euclidean", "l2", "minkowski"}, default "euclidean"
-        The Euclidean distance by any of its names; others are refused. Neighbours by "haversine" and "cosine" are
+    metric : {"euclidean", "l2", "minkowski", "haversine"}, default "euclidean"
+        The Euclidean distance by any of its names, or the angle between points of a sphere, whose two coordinates are
+        (latitude, longitude), on the sky (dec, ra), in this order. Others are refused; neighbours by "cosine" are
         Euclidean ones of points on the unit sphere: the error says which, and what `eps` becomes.
     metric_params, algorithm, leaf_size, p, n_jobs
         Taken so that this class can stand in for scikit-learn's, without effect; the first must be None, `p` None or 2.
@@ -81,6 +91,8 @@ class DBSCAN(_DensityClusters):
         Period of all axes, or of each; None: open. Points outside a periodic box are moved into it by whole periods.
         ``"auto"``: ``attrs["boxsize"]`` of a Dataset for ``x``, ``y`` and ``z`` where it is there, in the unit of
         ``attrs["boxsize_units"]`` or of ``x``; else all axes are open.
+    units : {"radians", "degrees"}, default "radians"
+        Of coordinates and `eps`, where `metric` is "haversine"; without effect on others.
 
     Attributes
     ----------
@@ -115,6 +127,9 @@ class DBSCAN(_DensityClusters):
 
     Blocks of a dask array have halos of `eps` or, where `min_samples` is above 2 or weights are given, 2 `eps`.
 
+    On a sphere points are searched as unit vectors in float64, with the chord ``2 * sin(eps / 2)``, whose rounding is
+    1e-16 in radians. A Partition cuts these, along x (latitude and longitude 0), y (longitude 90 degrees) and z.
+
     References
     ----------
     .. [1] M. Ester et al., A density-based algorithm for discovering clusters in large spatial databases with noise,
@@ -142,6 +157,7 @@ class DBSCAN(_DensityClusters):
         p: float | None = None,
         n_jobs: int | None = None,
         boxsize: Boxsize = "auto",
+        units: Literal["radians", "degrees"] = "radians",
     ) -> None:
         self.eps = eps
         self.min_samples = min_samples
@@ -152,8 +168,17 @@ class DBSCAN(_DensityClusters):
         self.p = p
         self.n_jobs = n_jobs
         self.boxsize = boxsize
+        self.units = units
 
-    def fit(self, X: Any, y: None = None, sample_weight: Any = None, *, partition: str | Partition = "auto") -> DBSCAN:
+    def fit(
+        self,
+        X: Any,
+        y: None = None,
+        sample_weight: Any = None,
+        *,
+        event: Any = None,
+        partition: str | Partition = "auto",
+    ) -> DBSCAN:
         """Cluster points.
 
         Parameters
@@ -161,16 +186,20 @@ class DBSCAN(_DensityClusters):
         X : array of shape (n, d), DataFrame, xarray.Dataset, or awkward.Array
             Coordinates: a numpy, cupy or dask array; a DataFrame, a Dataset (converted to the unit of its first
             coordinate) or awkward records with variables ``x``, ``y``, ``z``, or a DataFrame or records without ``x``,
-            all columns of which are coordinates. Each list of awkward records, ``events * var * {x, y, ...}``, is
-            clustered by itself (0.6 ms or more for each); results are nested like it, and numbered through all lists.
+            all columns of which are coordinates; but for ``event``, which is used if that is not given. Each list of
+            awkward records, ``events * var * {x, y, ...}``, is an event, and results are nested like it.
         y : None
             Ignored.
         sample_weight : array, shape (n,), optional
             Weights, whose sum within `eps` is compared with `min_samples`. They are added with 106 bits and rounded
             once: exact, and the same in any order, unless weights that cancel are over 2**50 times others. Default: 1.
-        partition : {"auto", "space", "chunks"} or Partition, default "auto"
-            How a dask array is divided; the result is the same. ``"space"`` and ``"auto"``: into blocks, each a task of
-            about half a second; a sample of X finds them. ``"chunks"``: as it is, which must be one chunk.
+        event : array of int, shape (n,), optional
+            Points of different events are never neighbours: many small sets are clustered at once. Instead of the
+            lists, if `X` has any. Clusters are numbered through all events, as ever by their smallest core points.
+        partition : {"auto", "layers", "space", "chunks"} or Partition, default "auto"
+            How a dask array is divided; the result is the same. ``"layers"``: groups of whole events. ``"space"``: into
+            blocks, each a task of about half a second; a sample of X finds them. ``"chunks"``: as it is, which must be
+            one chunk, or every event within one. ``"auto"``: layers if there are events, else space.
 
         Returns
         -------
@@ -189,19 +218,20 @@ class DBSCAN(_DensityClusters):
             min_samples = check_whole("min_samples", self.min_samples, 1, MOST_NEIGHBOURS, clamp=True)
         else:
             min_samples = check_whole("min_samples", self.min_samples, 1, 10**308)
-        points = read_points(self, X)
-        period = _periods(points.box(self.boxsize), points.X.shape[1], "eps", eps)
+        points = read_points(self, X, EVENT)
+        X, eps = self._searched(points, "eps", eps)
+        period = _periods(points.box(self.boxsize), X.shape[1], "eps", eps)
         least = 2 if min_samples == 2 and sample_weight is None else 1
         plan = DbscanPlan(eps, min_samples, least, period, sample_weight is not None)
-        self._run(points, plan, sample_weight, partition)
+        self._run(points, X, plan, points.event(event), sample_weight, partition)
         return self
 
     def _check_metric(self) -> None:
-        if not isinstance(self.metric, str) or self.metric not in ("euclidean", "l2", "minkowski"):
+        if not isinstance(self.metric, str) or self.metric not in (*_NAMES, SPHERE):
             remedy = "for other distances and precomputed ones use sklearn.cluster.DBSCAN"
             if isinstance(self.metric, str) and self.metric in _EUCLIDEAN:
                 remedy = "for the same neighbours cluster {} with eps={}".format(*_EUCLIDEAN[self.metric])
-            raise ValueError(f"metric must be 'euclidean', got {self.metric!r}; {remedy}")
+            raise ValueError(f"metric must be 'euclidean' or 'haversine', got {self.metric!r}; {remedy}")
         if self.metric_params is not None or self.p not in (None, 2):
             raise ValueError(
                 f"distances are Euclidean, p=2, got p={self.p!r} and metric_params={self.metric_params!r}; for other "
@@ -227,6 +257,10 @@ class FriendsOfFriends(_DensityClusters):
         Period of all axes, or of each; None: open. Points outside a periodic box are moved into it by whole periods.
         ``"auto"``: ``attrs["boxsize"]`` of a Dataset for ``x``, ``y`` and ``z`` where it is there, in the unit of
         ``attrs["boxsize_units"]`` or of ``x``; else all axes are open.
+    metric : {"euclidean", "haversine"}, default "euclidean"
+        With "haversine" coordinates are (latitude, longitude), on the sky (dec, ra), and `linking_length` an angle.
+    units : {"radians", "degrees"}, default "radians"
+        Of these, as of `DBSCAN`.
 
     Attributes
     ----------
@@ -269,13 +303,19 @@ class FriendsOfFriends(_DensityClusters):
         b: float | None = None,
         min_members: int = 2,
         boxsize: Boxsize = "auto",
+        metric: Literal["euclidean", "haversine"] = "euclidean",
+        units: Literal["radians", "degrees"] = "radians",
     ) -> None:
         self.linking_length = linking_length
         self.b = b
         self.min_members = min_members
         self.boxsize = boxsize
+        self.metric = metric
+        self.units = units
 
-    def fit(self, X: Any, y: None = None, *, partition: str | Partition = "auto") -> FriendsOfFriends:
+    def fit(
+        self, X: Any, y: None = None, *, event: Any = None, partition: str | Partition = "auto"
+    ) -> FriendsOfFriends:
         """Find groups.
 
         Parameters
@@ -284,7 +324,9 @@ class FriendsOfFriends(_DensityClusters):
             As of `DBSCAN.fit`.
         y : None
             Ignored.
-        partition : {"auto", "space", "chunks"} or Partition, default "auto"
+        event : array of int, shape (n,), optional
+            Points of different events are never friends, as of `DBSCAN.fit`.
+        partition : {"auto", "layers", "space", "chunks"} or Partition, default "auto"
             As of `DBSCAN.fit`: a sample of X may be taken.
 
         Returns
@@ -305,23 +347,24 @@ class FriendsOfFriends(_DensityClusters):
         else:
             check_positive("b", self.b)
         least = check_whole("min_members", self.min_members, 1, clamp=True)
-        points = read_points(self, X)
-        box = points.box(self.boxsize)
-        self.linking_length_ = self._length(points, box)
-        period = _periods(box, points.X.shape[1], "linking_length", self.linking_length_)
-        plan = DbscanPlan(self.linking_length_, min(least, 2), least, period, name="fof")
-        self._run(points, plan, None, partition)
+        if not isinstance(self.metric, str) or self.metric not in ("euclidean", SPHERE):
+            raise ValueError(f"metric must be 'euclidean' or 'haversine', got {self.metric!r}")
+        points = read_points(self, X, EVENT)
+        box, event = points.box(self.boxsize), points.event(event)
+        self.linking_length_ = self._length(points, box, event is not None)
+        X, length = self._searched(points, "linking_length", self.linking_length_)
+        period = _periods(box, X.shape[1], "linking_length", length)
+        plan = DbscanPlan(length, min(least, 2), least, period, name="fof")
+        self._run(points, X, plan, event, None, partition)
         return self
 
-    def _length(self, points: Points, box: Boxsize) -> float:
+    def _length(self, points: Points, box: Boxsize, has_events: bool) -> float:
         """Return the linking length, which is given or `b` times the mean separation."""
         if self.b is None:
             return float(self.linking_length)  # type: ignore[arg-type]
         sides, what = sides_of_box(box, points.X.shape[1]), f"b={self.b!r} is a fraction of the mean separation"
-        if points.nesting is not None and points.nesting.counts is not None:
-            raise ValueError(
-                f"{what} of all points, and X has lists of them; give linking_length, the same for each list"
-            )
+        if has_events:
+            raise ValueError(f"{what} of all points, and these are of events; give linking_length, the same for each")
         if not all(sides):
             axes = ", ".join(map(str, points.axes))
             raise ValueError(
@@ -335,23 +378,6 @@ class FriendsOfFriends(_DensityClusters):
                 f"{min(sides):g}"
             )
         return check_distance(f"the linking length of b={self.b!r}", length)
-
-
-def _each_event(plan: DbscanPlan, columns: dict[str, Any], counts: Any) -> dict[str, Any]:
-    """Return the results of events that are clustered each by itself, with clusters numbered through all."""
-    bad = np.flatnonzero(~np.isfinite(columns["X"]).all(axis=1))
-    if bad.size:  # here, where its row among all points is known
-        raise_not_finite(columns["X"][bad[0]], int(bad[0]))
-    ends, n_clusters = np.cumsum(counts), 0
-    labels, is_core = np.empty(len(columns["X"]), np.int64), np.empty(len(columns["X"]), np.bool_)
-    for rows in map(slice, ends - counts, ends):
-        if rows.start < rows.stop:
-            results = run_in_memory(plan, {name: values[rows] for name, values in columns.items()})
-            found = results["labels"]
-            labels[rows] = np.where(found < 0, found, found + n_clusters)
-            is_core[rows] = results["is_core"]
-            n_clusters += int(results["n_clusters"])
-    return {"labels": labels, "is_core": is_core, "n_clusters": n_clusters}
 
 
 def _periods(boxsize: Boxsize, d: int, name: str, eps: float) -> tuple[float, ...]:

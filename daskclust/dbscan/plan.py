@@ -7,6 +7,8 @@ core points that reach out of the block go up with the ids of the points that ot
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -18,10 +20,10 @@ from daskclust.core.merge.own_ids import OwnIds
 from daskclust.core.merge.sets import Fragments, Slice, merge_fragments
 from daskclust.core.run.plan import Cost, Plan
 from daskclust.core.space.equal_rows import equal_rows
-from daskclust.core.space.extent import check_values, extent_of
-from daskclust.core.space.grid import PAD, WIDER
+from daskclust.core.space.extent import check_values, extent_of, without_gaps
+from daskclust.core.space.grid import PAD, WIDER, wrap_positions
 from daskclust.core.space.partition import Chunk
-from daskclust.dbscan.block_search import BlockSearch
+from daskclust.dbscan.block_search import BlockSearch, PointGroups
 from daskclust.dbscan.equal_points import PlaceSearch
 from daskclust.dbscan.kernels import bucket_sort, clusters, on_cuda
 from daskclust.dbscan.pair_search import PairSearch
@@ -54,6 +56,8 @@ class DbscanPlan(Plan):
     name: str = "dbscan"
 
     results: ClassVar = {"labels": np.int64, "is_core": np.bool_}
+    divisions = "layers", "space", "chunks"
+    group = "event"
 
     @property
     def cost(self) -> Cost:
@@ -149,14 +153,39 @@ class DbscanPlan(Plan):
                     f"X extends from {a:g} to {b:g} along axis {axis}, over 2**45 times eps = {self.eps:g}; remove far "
                     "outliers, or enlarge eps"
                 )
-        kind: type[BlockSearch | TreeSearch | PairSearch] = BlockSearch
-        if X.shape[1] > _MOST_AXES:
-            kind = TreeSearch if device is HOST else PairSearch
-        if device is HOST and (self.weighted or kind is TreeSearch):  # else points of a cell are not told apart
-            places = equal_rows(X)
+        groups = self._groups(device, chunk)
+        search: Callable[..., Search] = BlockSearch if X.shape[1] <= _MOST_AXES else self._of_many_axes
+        if device is HOST and (self.weighted or X.shape[1] > _MOST_AXES):  # else points of a cell are not told apart
+            places = equal_rows(X, groups.of_point)
             if not places.are_single:
-                return PlaceSearch(kind(device, X[places.first], self.eps, self.period, (low, high)), places)
-        return kind(device, X, self.eps, self.period, (low, high))
+                number = None if groups.of_point is None else groups.of_point[places.first]
+                few = search(
+                    device, X[places.first], self.eps, self.period, (low, high), groups._replace(of_point=number)
+                )
+                return PlaceSearch(few, places)
+        return search(device, X, self.eps, self.period, (low, high), groups)
+
+    def _groups(self, device: Host | Cuda, chunk: Chunk) -> PointGroups:
+        """Return the events of points, numbered from 0."""
+        if self.group not in chunk.columns:
+            return PointGroups()
+        number, first, count = without_gaps(device, chunk.columns[self.group])
+        if count == 1:
+            return PointGroups()
+        return PointGroups(number - number.dtype.type(first) if first else number, count)
+
+    def _of_many_axes(
+        self, device: Host | Cuda, X: Any, eps: float, period: tuple[float, ...], extent: Any, groups: PointGroups
+    ) -> TreeSearch | PairSearch:
+        """Return the search in more than three dimensions; groups lie apart along one axis more.
+
+        Distances within a group are the same to the bit: its points differ by 0 there.
+        """
+        if groups.of_point is not None:
+            apart = 2.0 ** (math.frexp(eps)[1] + 1)  # times whole numbers it is exact
+            X = np.column_stack([wrap_positions(X, period), apart * groups.of_point.astype(np.float64)])
+            period = (*(period or (0.0,) * (X.shape[1] - 1)), 0.0)
+        return (TreeSearch if device is HOST else PairSearch)(device, X, eps, period, extent)
 
     def _exact_zone(self, chunk: Chunk) -> tuple[Any, ...] | None:
         if not chunk.region:
@@ -235,7 +264,8 @@ class DbscanPlan(Plan):
         places = chunk.columns["X"][order[shared], : len(chunk.region)]
         up = chunk.ids[first[used]], size[used], chunk.ids[order[shared]], number[root[shared]]
         ids = [device.to_host(values).astype(np.int64) for values in up]
-        return sets, Fragments(ids[0], ids[1], ids[2], ids[3], device.to_host(places))
+        frontier = *ids, device.to_host(places), chunk.whole_groups(self.group)
+        return sets, Fragments._make(frontier)
 
     def _roots(self, device: Host | Cuda, search: Search, parent: Any, is_own: Any) -> tuple[Any, Any, Any]:
         """Return which sorted points are core points, the root of each point's set, and further sets of border points.

@@ -44,9 +44,7 @@ def read_forest(
                 f"boxsize must be from {_LEAST_SIDE:g} to {1 / _LEAST_SIDE:g}, so that squares of distances fit, got "
                 f"{side:g}; give the coordinates in another unit"
             )
-    own = points.first(EVENT) if event is None and has_events else event
-    if points.nesting is not None and event is None:
-        own = points.nesting.event(own)
+    own = points.event(event) if has_events else None
     if is_dask(points.X):
         if own is None:
             return points, spanning_tree_of(points.X, min_samples, period, alpha, partition)

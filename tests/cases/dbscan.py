@@ -31,6 +31,7 @@ class Case:
     weight: np.ndarray | None = None
     period: tuple[float, ...] = ()  # of every axis, 0 where it is open; () where all are
     min_members: int | None = None
+    event: np.ndarray | None = None
 
     def estimator(self) -> DBSCAN | FriendsOfFriends:
         boxsize = [cycle or None for cycle in self.period] if self.period else None
@@ -39,15 +40,18 @@ class Case:
         return DBSCAN(self.eps, min_samples=self.min_samples, boxsize=boxsize)
 
     def fit(self) -> Any:
-        weights = {} if self.weight is None else {"sample_weight": self.weight}
-        return self.estimator().fit(self.X, **weights)
+        return self.estimator().fit(self.X, **self.beside())
+
+    def beside(self) -> dict[str, np.ndarray]:
+        """Return the other columns of ``fit``."""
+        given = {"sample_weight": self.weight, "event": self.event}
+        return {name: values for name, values in given.items() if values is not None}
 
     def chunked(self, rows: Any, partition: Any = "auto") -> Any:
         """Fit to dask arrays with chunks of `rows` points."""
-        weights = {} if self.weight is None else {"sample_weight": da.from_array(self.weight, chunks=(rows,))}
-        return self.estimator().fit(
-            da.from_array(self.X, chunks=(rows, self.X.shape[1])), **weights, partition=partition
-        )
+        beside = {name: da.from_array(values, chunks=(rows,)) for name, values in self.beside().items()}
+        X = da.from_array(self.X, chunks=(rows, self.X.shape[1]))
+        return self.estimator().fit(X, **beside, partition=partition)
 
     def partition(self, *cuts: Any, farther: float = 1.0) -> Partition:
         """Return the partition by planes across the first axes, with the halo that it needs."""
@@ -66,13 +70,15 @@ class Case:
         return DbscanPlan(self.eps, self.min_samples, least, period, self.weight is not None)
 
     def columns(self) -> dict[str, np.ndarray]:
-        return {"X": self.X} if self.weight is None else {"X": self.X, "weight": self.weight}
+        given = {"X": self.X, "weight": self.weight, "event": self.event}
+        return {name: values for name, values in given.items() if values is not None}
 
     def answer(self) -> oracles.Groups:
         """Return the answer of brute force."""
         if self.min_members is not None:
-            return oracles.dbscan(self.X, self.eps, 1, period=self.period, least=self.min_members)
-        return oracles.dbscan(self.X, self.eps, self.min_samples, weight=self.weight, period=self.period)
+            return oracles.dbscan(self.X, self.eps, 1, period=self.period, least=self.min_members, event=self.event)
+        how = {"weight": self.weight, "period": self.period, "event": self.event}
+        return oracles.dbscan(self.X, self.eps, self.min_samples, **how)
 
 
 def results(fitted: Any) -> tuple[Any, Any, int]:
@@ -110,7 +116,7 @@ KINDS = ["lattice", "tenths", "uniform", "clumps", "pairs", "places", "equal"]
 
 @st.composite
 def cases(draw, shapes=SHAPES, most=60, periodic=True, friends=True):
-    """Draw points with many ties, few, or none; weights, periods, or friends-of-friends."""
+    """Draw points with many ties, few, or none; weights, periods, events, or friends-of-friends."""
     d, dtype = draw(a_shape(shapes))
     n = draw(st.integers(1, most))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
@@ -122,13 +128,15 @@ def cases(draw, shapes=SHAPES, most=60, periodic=True, friends=True):
         cycles = st.sampled_from([0.0, 2 * eps, 2.03125 * eps, 3.0 * eps, 5.5 * eps, 2 * size + eps, 3 * size])
         period = tuple(cycle if cycle >= 2 * eps else 0.0 for cycle in (draw(cycles) for _ in range(d)))
         put_on_seams(draw, X, period)
+    numbers = draw(st.sampled_from([None, None, [0], [0, 1], [2, 3, 9], [-(2**40), 7, 2**62]]))
+    event = None if numbers is None else rng.choice(numbers, n)
     if friends and draw(st.sampled_from([False, False, True])):
-        return Case(X, eps, 2, None, period, min_members=draw(st.integers(1, 6)))
+        return Case(X, eps, 2, None, period, min_members=draw(st.integers(1, 6)), event=event)
     weights = draw(st.sampled_from([None, None, "quarters", "any"]))
     weight = None
     if weights:
         weight = rng.integers(-3, 9, n) / 4 if weights == "quarters" else rng.normal(1.0, 1.0, n)
-    return Case(X, eps, draw(st.integers(1, 8)), weight, period)
+    return Case(X, eps, draw(st.integers(1, 8)), weight, period, event=event)
 
 
 @st.composite

@@ -36,7 +36,7 @@ class Stand(DBSCAN):
         with pytest.raises((ValueError, TypeError), match=words):
             super().fit(X, sample_weight=sample_weight)
         Stand.refused.append(words)
-        parameters = {name: value for name, value in self.get_params().items() if name != "boxsize"}
+        parameters = {name: value for name, value in self.get_params().items() if name not in ("boxsize", "units")}
         theirs = Theirs(**parameters).fit(X, sample_weight=sample_weight)
         self._X, self.labels_ = X, theirs.labels_
         self.is_core_ = np.isin(np.arange(X.shape[0]), theirs.core_sample_indices_)
@@ -44,7 +44,10 @@ class Stand(DBSCAN):
 
     def _refusal(self, X):
         if self.metric not in ("euclidean", "minkowski"):
-            return re.escape(f"metric must be 'euclidean', got {self.metric!r}") + ".*sklearn.cluster.DBSCAN"
+            return (
+                re.escape(f"metric must be 'euclidean' or 'haversine', got {self.metric!r}")
+                + ".*sklearn.cluster.DBSCAN"
+            )
         if self.metric_params or self.p not in (None, 2):
             given = f"p=2, got p={self.p!r} and metric_params={self.metric_params!r}"
             return re.escape(given) + ".*sklearn.cluster.DBSCAN"

@@ -88,6 +88,7 @@ def test_parameters_are_those_of_scikit_learn() -> None:
     X = np.random.default_rng(0).uniform(0, 9, (50, 2))
     one = FriendsOfFriends(b=0.3, min_members=3, boxsize=9.0).fit(X)
     parameters = {"linking_length": None, "b": 0.3, "min_members": 3, "boxsize": 9.0}
+    parameters |= {"metric": "euclidean", "units": "radians"}
     assert one.get_params() == clone(one).get_params() == parameters
     assert not hasattr(clone(one), "linking_length_")
     other = clone(one).set_params(b=None, linking_length=one.linking_length_)
@@ -123,5 +124,5 @@ def test_what_is_refused(parameters: dict[str, Any], words: str) -> None:
 
 def test_lists_of_points_have_no_mean_separation() -> None:
     lists = ak.zip({"x": [[1.0, 2.0], [3.0]], "y": [[1.0, 2.0], [3.0]]})
-    with pytest.raises(ValueError, match="X has lists of them; give linking_length"):
+    with pytest.raises(ValueError, match="these are of events; give linking_length"):
         FriendsOfFriends(b=0.2, boxsize=9.0).fit(lists)

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from cases.dbscan import Case, assert_answer
 
+from daskclust import DBSCAN
+
 pytestmark = pytest.mark.host_cuda
 
 
@@ -48,3 +50,17 @@ def test_a_fit_asks_little_of_the_driver(cupy, counts, name):
 def test_the_order_of_threads_does_not_matter(cupy, order, name):
     case, _ = CASES[name]
     assert_answer(fit(cupy, case), case.fit())
+
+
+@pytest.mark.parametrize(("d", "period"), [(2, ()), (3, (8.0,) * 3), (5, ())])
+@pytest.mark.parametrize("min_samples", [2, 4])
+def test_events_are_apart(cupy, d, period, min_samples):
+    case = Case(crowds(900, d), 0.4, min_samples, None, period, event=np.arange(900) % 3 * 2**33 - 9)
+    found = case.estimator().fit(cupy.asarray(case.X), event=cupy.asarray(case.event))
+    assert_answer(found, case.answer())
+
+
+def test_points_of_a_sphere(cupy):
+    X = np.random.default_rng(0).uniform([-90, 0], [90, 360], (900, 2))
+    kind = DBSCAN(4.0, metric="haversine", units="degrees")
+    assert_answer(kind.fit(cupy.asarray(X)), DBSCAN(**kind.get_params()).fit(X))

@@ -315,6 +315,10 @@ TARGETS = {
         ("xarray", "xarray on dask"),
     ),
     "DBSCAN": Target(SPACE, lambda data: attributes(DBSCAN(2.0, min_samples=3).fit(data), "labels_", "is_core_")),
+    "DBSCAN, events": Target(
+        {**SPACE, "event": ("group", 2)},
+        lambda data: attributes(DBSCAN(2.0, min_samples=3).fit(data), "labels_", "is_core_"),
+    ),
     "FriendsOfFriends": Target(PLANE, lambda data: attributes(FriendsOfFriends(1.5).fit(data), "labels_")),
     "HDBSCAN": Target(
         {**SPACE, "event": ("group", 2)},

@@ -18,7 +18,8 @@ from daskclust.cli._options import box_of
 from daskclust.systems import SYSTEMS as ALL
 
 SYSTEMS = {name: system for name, system in ALL.items() if system.explorer_at}
-WITHOUT_EFFECT = {"metric", "metric_params", "algorithm", "leaf_size", "p", "n_jobs"}  # scikit-learn's, of DBSCAN
+WITHOUT_EFFECT = {"metric_params", "algorithm", "leaf_size", "p", "n_jobs"}  # scikit-learn's, of DBSCAN
+SPHERE = {"metric", "units"}  # a terminal and the explorer have planes and boxes alone
 ASKED = {("dbscan", "eps"), ("hca", "threshold")}  # a terminal demands them: there is no one scale for all files
 FROM_DATA = {  # what the explorer has from the data: lengths, densities and sizes, which sliders change
     *("dc", "rhoc", "delta_c", "delta_o", "eps", "linking_length", "b", "dt_max"),
@@ -67,9 +68,9 @@ def test_defaults_are_one(name: str) -> None:
     names = wanted.keys() - WITHOUT_EFFECT - columns
     assert {key: method[key] for key in names} == {key: wanted[key] for key in names}
     terminal = effective(of_command(name))
-    options = (names | method.keys()) & terminal.keys() - {"layer", "event", "section", "weight"}
+    options = (names | method.keys()) & terminal.keys() - {"layer", "event", "section", "weight"} - SPHERE
     assert {key: terminal[key] for key in options} == {key: (wanted | method)[key] for key in options}
-    assert {key for key in names - options if (name, key) not in ASKED} <= {"coordinates", "partition"}
+    assert {key for key in names - options if (name, key) not in ASKED} <= {"coordinates", "partition"} | SPHERE
     explorer = effective(of_explorer(name))
     follows = {key for system, key in FOLLOWS if system == name}
     shown = explorer.keys() - FROM_DATA - follows
@@ -90,6 +91,6 @@ def test_each_exception_is_one() -> None:
     systems = {name: of_function(each.estimator) | of_explorer(name) for name, each in SYSTEMS.items()}
     every = {parameter for parameters in systems.values() for parameter in parameters}
     required = {name for each in SYSTEMS.values() for name in inspect.signature(each.estimator).parameters}
-    assert every | required >= FROM_DATA | WITHOUT_EFFECT
+    assert every | required >= FROM_DATA | WITHOUT_EFFECT | SPHERE
     assert all(systems[name][parameter] is not None for name, parameter in FOLLOWS)
     assert all(parameter in systems[name] and parameter not in of_command(name) for name, parameter in ASKED)

@@ -178,13 +178,16 @@ def dbscan(
     weight: np.ndarray | None = None,
     period: tuple[float, ...] = (),
     least: int = 1,
+    event: np.ndarray | None = None,
 ) -> Groups:
     """Return labels by the definition: core points, what is reached from each, and the smallest label for borders.
 
     Weights are added without rounding and their sum is rounded once. Clusters of fewer than `least` core points are
-    noise.
+    noise, and points of different events no neighbours.
     """
     near = pairs_within(X, eps, period)
+    if event is not None:
+        near = near & (event[:, None] == event)
     weight = np.ones(len(X)) if weight is None else np.asarray(weight, np.float64)
     is_core = np.array([math.fsum(weight[row]) >= min_samples for row in near], bool)
     labels = np.full(len(X), -1, np.int64)

@@ -252,6 +252,15 @@ def named_for_kernels(columns: dict[str, Any]) -> dict[str, Any]:
     return {name: for_kernels(name, values) for name, values in columns.items()}
 
 
+def narrowed(values: Any) -> Any:
+    """Return integers as int32 where they fit and that is known without a pass over chunks, else as int64."""
+    fits = np.can_cast(values.dtype, np.int32)
+    if not fits and library(values) == "numpy":
+        fits = not len(values) or (values.min() > -(2**31) and values.max() < 2**31)
+    dtype = np.int32 if fits else np.int64
+    return values.astype(dtype) if is_dask(values) else device_of(values).cast(values, dtype)
+
+
 def group_number(event: Any, layer: Any) -> Any:
     """Return one int64 number for an event and a layer, each of 32 bits."""
     for name, values in (("event", event), ("layer", layer)):

@@ -61,6 +61,12 @@ class Points(NamedTuple):
         """Return the first column that has one of some names, None without one."""
         return next((self.columns[name] for name in names if name in self.columns), None)
 
+    def event(self, given: Any = None) -> Any:
+        """Return the event of each point: what a user gives, else its list or the column, None without any."""
+        if given is not None or self.nesting is None:
+            return self.first(EVENT) if given is None else given
+        return self.nesting.event(self.first(EVENT))
+
     def aligned(self, name: str, values: Any, kind: Kind, dtype: Any = None) -> Any:
         """Return values that a user gives for each point, nested like the points or not, as `aligned_column`."""
         return aligned_column(self.X, name, flat(values, name, self.nesting), kind, dtype)

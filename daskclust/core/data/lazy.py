@@ -102,6 +102,14 @@ def map_rows(function: Callable[..., Any], labels: Any, *args: Any) -> Any:
     return da.map_blocks(function, labels, *args, **kind)
 
 
+def map_coordinates(function: Callable[..., Any], X: Any, *args: Any, axes: int) -> Any:
+    """Return ``function(block, *args)``, float64 (n, axes), for the blocks of a dask array of points (n, d)."""
+    import dask.array as da
+
+    kind = {"dtype": np.float64, "meta": meta_of(X).astype(np.float64), "token": _named(function)}
+    return da.map_blocks(function, X.rechunk({1: -1}), *args, chunks=(X.chunks[0], (axes,)), **kind)
+
+
 def count_values(column: Any) -> tuple[Any, Any]:
     """Return the values of a dask array (n,), ascending, and how often each is there, by one pass over it, now."""
     import dask

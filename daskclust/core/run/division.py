@@ -62,7 +62,7 @@ def _divide(plan: Plan, columns: dict[str, Any], asked: str | Partition, workers
     if isinstance(asked, Partition):
         if asked.groups > 1 and not has_groups:
             raise ValueError(
-                f"the partition has {asked.groups} groups of layers, but the points have no {plan.group}; "
+                f"the partition has {asked.groups} groups of {plan.group}s, but the points have no {plan.group}; "
                 f"give {plan.group}=, or a partition without groups"
             )
         return Division(_with_halo(asked, plan), rows)
@@ -71,7 +71,7 @@ def _divide(plan: Plan, columns: dict[str, Any], asked: str | Partition, workers
         raise ValueError(f"partition must be {known} or a Partition, got {asked!r}")
     if asked == "layers":
         if not has_groups:
-            raise ValueError('partition="layers" needs layer=; give it, or use partition="space"')
+            raise ValueError(f'partition="layers" needs {plan.group}=; give it, or use partition="space"')
         return Division(Partition(groups=task_count(X, rows)), rows)
     if asked == "chunks":
         if X.numblocks[0] > 1 and np.any(plan.reach) and not has_groups:

@@ -46,6 +46,25 @@ class Chunk(NamedTuple):
     region: tuple[tuple[float, float], ...] = ()
     as_given: bool = False
 
+    def whole_groups(self, name: str) -> NDArray[np.int64]:
+        """Return the groups of a user's own chunk, which is to hold all of them; none where it was divided.
+
+        Parameters
+        ----------
+        name : str
+            Name of their column; without it all points are of one.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+        """
+        first = next(iter(self.columns.values()))
+        if not self.as_given or len(first) == 0:
+            return np.empty(0, np.int64)
+        if name not in self.columns:
+            return np.zeros(1, np.int64)
+        return np.unique(device_of(first).to_host(self.columns[name])).astype(np.int64)
+
     def ids_on_host(self) -> NDArray[np.int64]:
         """Return where each point stands in the data set.
 

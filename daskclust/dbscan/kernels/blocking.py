@@ -24,23 +24,26 @@ class Gaps(NamedTuple):
     moved: tuple[Any, ...]  # their numbers without the wide gaps
 
 
-def sort_into_blocks(device: Host | Cuda, X: Any, grid: BlockGrid, eps: float) -> tuple[Blocks, Any, Any]:
+def sort_into_blocks(
+    device: Host | Cuda, X: Any, grid: BlockGrid, eps: float, group: Any = None
+) -> tuple[Blocks, Any, Any]:
     """Return the points ``X`` (n, d), n > 0, sorted into the blocks of `grid`, and where to get memory (`empty`).
 
-    The last is the `WayBack` of labels; CUDA needs none.
+    ``group`` (n,) are numbers from 0, where the grid has several. The last is the `WayBack` of labels; CUDA needs none.
     """
     n, d = X.shape
     rank = row_key = device.empty(0, np.int64)
+    group = rank if group is None else group
     gaps = Gaps((rank,) * d, (rank,) * d)
     if _span(grid) >= _MOST_KEYS or grid.blocks[2] >= _MOST_SHORT:
         grid, gaps = _without_gaps(device, X, grid, gaps)
     if _span(grid) >= _MOST_KEYS:
-        rank, row_key = _ranked_rows(device, X, grid, gaps)
-    rows = len(row_key) or grid.blocks[0] * grid.blocks[1]
+        rank, row_key = _ranked_rows(device, X, group, grid, gaps)
+    rows = len(row_key) or grid.groups * grid.blocks[0] * grid.blocks[1]
     is_table = len(row_key) > 0 or rows <= min(4 * n + 65536, _MOST_SHORT)
     span, keys = rows * grid.blocks[2] << (grid.bits * d), device.empty(n, np.int64)
     bits = 0 if device is HOST else sort_on_cuda.place_bits(n, span)
-    device.run(write_keys, n, X, grid, gaps, rank, bits, keys)
+    device.run(write_keys, n, X, group, grid, gaps, rank, bits, keys)
     del rank
     given = X, grid, eps, keys, span, row_key, rows if is_table else 0
     if isinstance(device, Cuda):
@@ -49,7 +52,7 @@ def sort_into_blocks(device: Host | Cuda, X: Any, grid: BlockGrid, eps: float) -
 
 
 def _span(grid: BlockGrid) -> int:
-    return math.prod(grid.blocks) << (grid.bits * len(grid.cells))
+    return grid.groups * math.prod(grid.blocks) << (grid.bits * len(grid.cells))
 
 
 # ---------------------------------------------------------------------------------------------------------------- keys
@@ -63,15 +66,21 @@ def cell_along(axis, x, grid, gaps):
     return before + min(cell, grid.cells[axis] - 1 - 2 * before)
 
 
+@body
+def group_at(i, group):
+    """Return the group of point i, 0 where there are none."""
+    return np.int64(group[i]) if len(group) > 0 else np.int64(0)
+
+
 @kernel
-def write_keys(i, X, grid, gaps, rank, own_bits, keys):
+def write_keys(i, X, group, grid, gaps, rank, own_bits, keys):
     """Write the number of point i's cell, row by row and block by block; `rank` numbers its row, unless it is empty.
 
     The point's own number follows in the lowest `own_bits` bits, if there are any.
     """
     axes = len(grid.inverse)
     bits = grid.bits
-    block, within = np.int64(0), np.int64(0)
+    block, within = group_at(i, group), np.int64(0)
     for k in range(axes):
         cell = cell_along(k, within_period(X[i, k], grid.period[k]), grid, gaps)
         if k == axes - 1 and len(rank) > 0:
@@ -97,16 +106,16 @@ def _without_gaps(device: Host | Cuda, X: Any, grid: BlockGrid, gaps: Gaps) -> t
     return with_blocks(grid._replace(cells=tuple(cells))), Gaps(tuple(kept), tuple(moved))
 
 
-def _ranked_rows(device: Host | Cuda, X: Any, grid: BlockGrid, gaps: Gaps) -> tuple[Any, Any]:
+def _ranked_rows(device: Host | Cuda, X: Any, group: Any, grid: BlockGrid, gaps: Gaps) -> tuple[Any, Any]:
     """Return the number of each point's row, of those that hold points, and which rows these are."""
-    if grid.blocks[0] * grid.blocks[1] >= _MOST_KEYS:
+    if grid.groups * grid.blocks[0] * grid.blocks[1] >= _MOST_KEYS:
         raise ValueError(
             f"boxsize {' x '.join(f'{period:g}' for period in grid.period)} is "
             f"{' x '.join(f'{count:.3g}' for count in grid.blocks)} blocks of cells wide, too many to be numbered; "
             "use a larger eps, or boxsize=None along axes where no neighbours lie across the faces"
         )
     keys = device.empty(len(X), np.int64)
-    device.run(write_rows, len(X), X, grid, gaps, keys)
+    device.run(write_rows, len(X), X, group, grid, gaps, keys)
     rows, rank = np.unique(device.to_host(keys), return_inverse=True)
     if len(rows) * (grid.blocks[2] << (grid.bits * len(grid.cells))) >= _MOST_KEYS:
         raise ValueError(
@@ -117,10 +126,10 @@ def _ranked_rows(device: Host | Cuda, X: Any, grid: BlockGrid, gaps: Gaps) -> tu
 
 
 @kernel
-def write_rows(i, X, grid, gaps, keys):
+def write_rows(i, X, group, grid, gaps, keys):
     """Write the number of the row of blocks that point i is in."""
     axes = len(grid.inverse)
-    row = np.int64(0)
+    row = group_at(i, group)
     for k in range(axes - 1):
         cell = cell_along(k, within_period(X[i, k], grid.period[k]), grid, gaps)
         row = row * grid.blocks[3 - axes + k] + (cell >> grid.bits)

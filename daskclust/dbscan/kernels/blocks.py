@@ -38,6 +38,7 @@ class BlockGrid(NamedTuple):
     highest: tuple[int, ...]
     bits: int  # 2**bits cells of a block stand side by side along each axis
     always_wraps: bool  # whether a period is so short that any two blocks may meet around it
+    groups: int = 1  # of points, each of which has a grid of its own: its rows come behind those of the one before
 
 
 class Blocks(NamedTuple):
@@ -68,7 +69,12 @@ class Blocks(NamedTuple):
 
 
 def make_grid(
-    low: NDArray[np.float64], high: NDArray[np.float64], eps: float, period: tuple[float, ...], most_bits: int
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    eps: float,
+    period: tuple[float, ...],
+    most_bits: int,
+    groups: int = 1,
 ) -> BlockGrid:
     """Return the grid that covers the box from `low` to `high`, and a block more on each side of it.
 
@@ -87,7 +93,8 @@ def make_grid(
         inverse.append(count / cycle if cycle else 1.0 / side)
         begin.append(0.0 if cycle else float(a))
         cells.append(count)
-    return with_blocks(BlockGrid(tuple(inverse), tuple(begin), tuple(cells), tuple(period), (), (), (), bits, False))
+    axes = tuple(inverse), tuple(begin), tuple(cells), tuple(period)
+    return with_blocks(BlockGrid(*axes, (), (), (), bits, False, groups))
 
 
 def with_blocks(grid: BlockGrid) -> BlockGrid:
@@ -159,7 +166,7 @@ def place_in_filter(row, blocks):
 
 @body
 def row_of(block, blocks):
-    """Return the two coordinates of a block's row."""
+    """Return the two coordinates of a block's row; the first counts on from group to group."""
     along = blocks.grid.blocks[1]
     if len(blocks.row_key) > 0:
         row = np.int64(blocks.row_key[blocks.row[block]])
@@ -175,7 +182,8 @@ def row_beside(x, y, dx, dy, grid):
     """Return the number of the row (dx, dy) from row (x, y), -1 for none, and whether it lies around a period."""
     axes = len(grid.period)
     across, along = grid.blocks[0], grid.blocks[1]
-    x += dx
+    before = before_group(x, grid)
+    x += dx - before
     y += dy
     wraps = grid.always_wraps
     if x < 0 or x >= across:
@@ -188,7 +196,16 @@ def row_beside(x, y, dx, dy, grid):
             return np.int64(-1), wraps
         y = y + along if y < 0 else y - along
         wraps = True
-    return np.int64(x * along + y), wraps
+    return np.int64((before + x) * along + y), wraps
+
+
+@body
+def before_group(x, grid):
+    """Return where rows of the group begin that those at `x` are of."""
+    if grid.groups == 1:
+        return np.int64(0)
+    across = np.uint64(grid.blocks[0])
+    return np.int64(np.uint64(x) // across * across)
 
 
 # ----------------------------------------------------------------------------------------------------------- neighbours
@@ -297,7 +314,7 @@ def is_inside(block, blocks):
     grid, axes = blocks.grid, len(blocks.grid.period)
     inside = not grid.always_wraps
     x, y = row_of(block, blocks)
-    at = (x, y, np.int64(blocks.column[block]))
+    at = (x - before_group(x, grid), y, np.int64(blocks.column[block]))
     for k in range(axes):
         if grid.period[k] > 0.0:
             inside = inside and 0 < at[3 - axes + k] < grid.blocks[3 - axes + k] - 1

@@ -43,7 +43,7 @@ def sorted_blocks(
         found = sort_points(X, grid.period, keys, span, bits, memory)
     assert found is not None  # ranks of blocks, cells and places fit 64 bits
     n_cells, n_blocks = found.heads.sum(axis=1).tolist()
-    places, words = math.prod(grid.blocks), 0
+    places, words = grid.groups * math.prod(grid.blocks), 0
     if rows and len(row_key) == 0 and places <= _BITS_A_POINT * n + _FEW_BITS:
         words = places // _WORD + 2
     blocks = Blocks(

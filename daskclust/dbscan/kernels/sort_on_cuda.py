@@ -42,7 +42,7 @@ def sorted_blocks(
     device.run(count_heads, pieces, keys, bits, per_row, is_table, order[:n], heads)
     device.running_sum(heads.reshape(-1), up_to)
     if is_table:  # the host does not wait to know: arrays are as long as they may need to be
-        n_blocks = min(n, math.prod(grid.blocks))
+        n_blocks = min(n, grid.groups * math.prod(grid.blocks))
         n_cells, n_rows = min(n, n_blocks << CELL_BITS), rows
     else:
         n_cells, n_blocks, n_rows = np.diff(device.to_host(up_to[pieces - 1 :: pieces]), prepend=np.int32(0)).tolist()
