@@ -169,7 +169,9 @@ class _Chunks:
         found: npt.NDArray[np.int64] = _lazy.as_tree("size", sizes, _added).compute()[0]
         return found
 
-    def each(self, ranges: Sequence[Any], take: Callable[..., Iterator[NearHalos]], make: Callable[..., Any]) -> list[Any]:
+    def each(
+        self, ranges: Sequence[Any], take: Callable[..., Iterator[NearHalos]], make: Callable[..., Any]
+    ) -> list[Any]:
         """Return what `make` makes of what `take` takes of all chunks, for each range."""
         options = {"ranges": ranges, "take": take, "names": self._names, "period": self._period}
         if not self._lazy:
