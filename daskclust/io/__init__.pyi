@@ -33,6 +33,8 @@ __all__ = [
     "to_device",
     "write_cells",
     "write_clog",
+    "write_group_ids",
+    "write_groups",
     "write_hits",
     "write_particles",
     "write_tpx3",
@@ -57,6 +59,8 @@ from .outputs.growing import PartsSink as PartsSink
 from .particles.files import linking_length as linking_length
 from .particles.files import open_particles as open_particles
 from .particles.files import write_particles as write_particles
+from .particles.groups import write_group_ids as write_group_ids
+from .particles.groups import write_groups as write_groups
 from .schema import to_dataset as to_dataset
 from .timepix.calibration import Calibration as Calibration
 from .timepix.calibration import CalibrationTable as CalibrationTable

@@ -25,9 +25,19 @@ from ._log_weights import check_log_weights, merge_again, summarise_again
 from ._moments import finish, merge, summarise
 from ._noisy import mask_noisy_pixels, noisy_pixels
 from ._select import select, select_hits, where
+from ._spheres import spherical_overdensity
 from ._summary import TableSteps
 
-__all__ = ["cluster_table", "halo_table", "mask_noisy_pixels", "noisy_pixels", "select", "select_hits", "where"]
+__all__ = [
+    "cluster_table",
+    "halo_table",
+    "mask_noisy_pixels",
+    "noisy_pixels",
+    "select",
+    "select_hits",
+    "spherical_overdensity",
+    "where",
+]
 
 Array = npt.NDArray[Any]
 

@@ -92,7 +92,7 @@ def _in_any_order(arrays: Mapping[str, Any], steps: TableSteps, ranges: tuple[in
     total = _merged(pieces, steps.merge)
     if steps.again is not None:
         summarise, merge = steps.again
-        parts = _exchanged(mapped("part", _parts, pieces, total, chunks=pieces.chunks), (1, -1))
+        parts = exchanged(mapped("part", _parts, pieces, total, chunks=pieces.chunks), (1, -1))
         known = mapped("known", _joined, parts, chunks=parts.chunks[:1], drop_axis=1)
         pieces = _pieces(arrays, summarise, ranges, known)
         total = _merged(pieces, merge)
@@ -170,10 +170,10 @@ def _pieces(arrays: Mapping[str, Any], summarise: Callable[..., Summary], ranges
     options = {"roles": tuple(arrays), "summarise": summarise, "ranges": ranges}
     shape = ((1,) * chunks, (len(ranges),))
     cut = mapped("summary", _summarise_block, *arrays.values(), *known, **options, chunks=shape, new_axis=1)
-    return _exchanged(cut, (min(chunks, max(_FAN_IN, len(ranges))), 1))
+    return exchanged(cut, (min(chunks, max(_FAN_IN, len(ranges))), 1))
 
 
-def _exchanged(pieces: Any, chunks: tuple[int, int]) -> Any:
+def exchanged(pieces: Any, chunks: tuple[int, int]) -> Any:
     """Return pieces in other blocks; many on workers by dask's P2P exchange, which has them on disks."""
     return pieces.rechunk(chunks, threshold=_FEW, method="tasks" if workers_client() is None else None)
 
@@ -188,7 +188,7 @@ def _summarise_block(
     """Return the summary of one chunk as one row of pieces; dask tells where the chunk begins."""
     start = block_info[0]["array-location"][0][0]
     known = [block[0] for block in blocks[len(roles) :]]
-    return _boxes(_cut(_summary_of(blocks, roles, summarise, start, ranges, *known), ranges))[None]
+    return boxes(_cut(_summary_of(blocks, roles, summarise, start, ranges, *known), ranges))[None]
 
 
 def _summary_of(
@@ -268,22 +268,22 @@ def _put_together(box: Array, *, ranges: tuple[int, ...], steps: TableSteps, blo
     first, total = sum(ranges[:k]), merged([piece.shared for piece in pieces], steps.merge)
     every = [(piece.ids - first, piece.rows) for piece in pieces]
     every.append((total.ids - first, steps.finish(total.columns)))
-    return _boxes([in_rows(every, ranges[k], steps.zero) | noise_of(total, steps)])
+    return boxes([in_rows(every, ranges[k], steps.zero) | noise_of(total, steps)])
 
 
 def _merged(pieces: Any, merge: Callable[..., Columns]) -> Any:
     """Return a dask array of objects, shape (1, ranges): the pieces of each range merged as a tree."""
-    return _as_tree("merge", pieces, functools.partial(merged, merge=merge))
+    return as_tree("merge", pieces, functools.partial(merged, merge=merge))
 
 
 def reduced_objects(step: str, function: Callable[..., Any], combine: Callable[[list[Any]], Any], *arrays: Any) -> Any:
     """Return the objects that a function makes of blocks of dask arrays (n,) combined as a tree, computed now."""
     one_each = ((1,) * arrays[0].numblocks[0],)
     objects = mapped(step, functools.partial(_boxed, function=function), *arrays, chunks=one_each)
-    return _as_tree(step, objects, combine).compute()[0]
+    return as_tree(step, objects, combine).compute()[0]
 
 
-def _as_tree(step: str, objects: Any, combine: Callable[[list[Any]], Any]) -> Any:
+def as_tree(step: str, objects: Any, combine: Callable[[list[Any]], Any]) -> Any:
     """Return a dask array of objects whose first axis is reduced to one: those of each place combined as a tree."""
     import dask.array as da
 
@@ -303,22 +303,22 @@ def _as_tree(step: str, objects: Any, combine: Callable[[list[Any]], Any]) -> An
     )
 
 
-def _combine_boxes(boxes: Any, axis: Any, keepdims: Any, *, combine: Callable[[list[Any]], Any]) -> Array:
+def _combine_boxes(found: Any, axis: Any, keepdims: Any, *, combine: Callable[[list[Any]], Any]) -> Array:
     """Return one object of those in an array, or in nested lists of arrays; None of none."""
     from dask.core import flatten
 
-    arrays = list(flatten([boxes]))
+    arrays = list(flatten([found]))
     parts = [part for box in arrays for part in box.flat if part is not None]
-    return _boxes([combine(parts) if parts else None]).reshape((1,) * arrays[0].ndim)
+    return boxes([combine(parts) if parts else None]).reshape((1,) * arrays[0].ndim)
 
 
 def _boxed(*blocks: Array, function: Callable[..., Any]) -> Array:
-    return _boxes([function(*blocks)])
+    return boxes([function(*blocks)])
 
 
 def _parts(pieces: Array, total: Array) -> Array:
     """Return what the merged summary of one range has on the clusters of each chunk."""
-    return _boxes([None if piece is None else _known(piece, total[0, 0]) for piece in pieces[:, 0]])[:, None]
+    return boxes([None if piece is None else _known(piece, total[0, 0]) for piece in pieces[:, 0]])[:, None]
 
 
 def _known(piece: Summary, total: Summary) -> Summary:
@@ -327,7 +327,7 @@ def _known(piece: Summary, total: Summary) -> Summary:
 
 
 def _joined(parts: Array) -> Array:
-    return _boxes([joined([part for part in parts.flat if part is not None])])
+    return boxes([joined([part for part in parts.flat if part is not None])])
 
 
 def _finished(
@@ -335,16 +335,16 @@ def _finished(
 ) -> Array:
     k = block_info[0]["chunk-location"][1]
     found = nothing if total[0, 0] is None else total[0, 0]
-    return _boxes([finished(replace(found, ids=found.ids - sum(ranges[:k])), ranges[k], 0, steps)])
+    return boxes([finished(replace(found, ids=found.ids - sum(ranges[:k])), ranges[k], 0, steps)])
 
 
 def _take(table: Array, column: str) -> Array:
     return np.atleast_1d(table[0][column])
 
 
-def _boxes(values: Iterable[Any]) -> Array:
+def boxes(values: Iterable[Any]) -> Array:
     """Return any objects as an array."""
     values = list(values)
-    boxes = np.empty(len(values), dtype=object).view(Box)
-    boxes[:] = values
-    return boxes
+    found = np.empty(len(values), dtype=object).view(Box)
+    found[:] = values
+    return found

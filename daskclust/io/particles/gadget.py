@@ -16,7 +16,7 @@ from daskclust.io.particles.snapshot import scalable
 from daskclust.io.schema import COMPONENTS, KNOWN
 from daskclust.io.tables.hdf5 import check_space, import_h5py
 
-_N_TYPES = 6
+N_TYPES = 6
 
 
 def write_gadget(stream: BinaryIO, ds: xr.Dataset, dim: str) -> None:
@@ -26,12 +26,12 @@ def write_gadget(stream: BinaryIO, ds: xr.Dataset, dim: str) -> None:
     """
     h5py = import_h5py()
     kind, rows, attrs = ds.attrs.get("particle_type", 1), ds.sizes[dim], stored_attrs(ds, dim)
-    check_whole("attrs['particle_type']", kind, 0, _N_TYPES - 1)
+    check_whole("attrs['particle_type']", kind, 0, N_TYPES - 1)
     vectors = {member: [begin + axis for axis in COMPONENTS] for member, begin in _vectors(ds).items()}
     inside = {name for names in vectors.values() for name in names}
     members = {"mass": "Masses", "id": "ParticleIDs"}
     columns = {str(name): members.get(str(name), str(name)) for name in ds.variables if name not in inside}
-    scale, units = _scale_factor(attrs), stored_units(ds)
+    scale, units = scale_factor(attrs), stored_units(ds)
     stored: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {
         member: ((rows, len(names)), _dtype_of(ds, member, names)) for member, names in vectors.items()
     }
@@ -76,13 +76,13 @@ def _vectors(ds: xr.Dataset) -> dict[str, str]:
 
 
 def _header(attrs: Mapping[str, Any], kind: int, rows: int) -> dict[str, Any]:
-    counts = np.zeros(_N_TYPES, np.uint64)
+    counts = np.zeros(N_TYPES, np.uint64)
     counts[kind] = rows
-    scale = _scale_factor(attrs)
+    scale = scale_factor(attrs)
     is_time = "time" in attrs and scale == 1
     return {
         "BoxSize": attrs.get("boxsize", 0.0),
-        "MassTable": np.zeros(_N_TYPES),
+        "MassTable": np.zeros(N_TYPES),
         "NumFilesPerSnapshot": 1,
         "NumPart_ThisFile": counts,
         "NumPart_Total": counts,
@@ -91,6 +91,6 @@ def _header(attrs: Mapping[str, Any], kind: int, rows: int) -> dict[str, Any]:
     }
 
 
-def _scale_factor(attrs: Mapping[str, Any]) -> float:
+def scale_factor(attrs: Mapping[str, Any]) -> float:
     """Return the scale factor, 1 where the data set tells none."""
     return check_positive("attrs['scale_factor']", attrs.get("scale_factor", 1 / (1 + attrs.get("redshift", 0.0))))
