@@ -1,16 +1,4 @@
-"""How well clusterings agree: with the truth, with each other, and hierarchies by heights of points.
-
-Purity and completeness compare with the truth, the Rand index and intersections over unions with any other clustering.
-
-Noise is -1 on both sides. ``noise="ignore"`` (the default) means that noise is no cluster, but its points still count:
-
-- a predicted cluster that has true noise in it is less pure;
-- a true cluster whose points are labelled noise is less complete;
-- what is noise on the side whose clusters are judged does not count: points labelled noise have no part in purity, true
-  noise none in completeness.
-
-``noise="cluster"`` means that -1 is a cluster like any other on both sides.
-"""
+"""How well two clusterings of the same points agree. Public as `daskclust.metrics`."""
 
 from __future__ import annotations
 
@@ -26,11 +14,6 @@ from daskclust.core.data.columns import Kind, column, doubles, label_numbers, pl
 from daskclust.core.device.arrays import is_dask, to_host
 from daskclust.core.hierarchy import point_heights
 from daskclust.core.merge.labels import NOISE
-
-__all__ = [
-    "ClusterIoU", "adjusted_rand_index", "cluster_iou", "completeness", "f_score", "point_height_correlation",
-    "point_heights", "purity",
-]  # fmt: skip
 
 Noise = Literal["ignore", "cluster"]
 
