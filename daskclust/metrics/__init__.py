@@ -1,6 +1,7 @@
 """How well clusterings agree: with the truth, with each other, and hierarchies by heights of points.
 
-Purity and completeness compare with the truth, the Rand index and intersections over unions with any other clustering.
+Purity, completeness and F1 of populations compare with the truth, the Rand index and intersections over unions with any
+other clustering. `population_f1` tells of noise itself; for the others:
 
 Noise is -1 on both sides. ``noise="ignore"`` (the default) means that noise is no cluster, but its points still count:
 
@@ -25,8 +26,9 @@ from ._agreement import (
     point_height_correlation,
     purity,
 )
+from ._populations import PopulationF1, population_f1
 
 __all__ = [
-    "ClusterIoU", "adjusted_rand_index", "cluster_iou", "completeness", "f_score", "point_height_correlation",
-    "point_heights", "purity",
+    "ClusterIoU", "PopulationF1", "adjusted_rand_index", "cluster_iou", "completeness", "f_score",
+    "point_height_correlation", "point_heights", "population_f1", "purity",
 ]  # fmt: skip
