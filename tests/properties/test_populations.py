@@ -74,7 +74,7 @@ def test_a_missed_rare_population_shows_in_the_mean() -> None:
     found = metrics.population_f1(truth, np.zeros(1050, int))
     assert found.f1.tolist() == [2 * 990 / 1990, 0.0]
     assert found.cluster.tolist() == [0, -1]
-    assert found.mean < 0.5 < 0.98 < metrics.f_score(truth, np.zeros(1050, int))
+    assert found.mean < 0.5 < 0.99 < metrics.f_score(truth[:1000], np.zeros(1000, int))
     assert np.isnan(metrics.population_f1([-1, -1], [0, 1]).mean)
     assert metrics.population_f1([0, 0], [-1, -1]).mean == 0.0
 
