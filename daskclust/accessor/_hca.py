@@ -43,7 +43,9 @@ def cluster_cells(
     cut = cut_of(**cut, n=len(points.X))
     points = points._replace(X=like_columns(points.X, [labels]))
     fitted = fit(estimator, points, apriori=labels, partition=partition)
-    used = {"apriori": source, **cut, **left_out} | ({} if sample is None else {"sample": len(points.X)})
+    used = {"apriori": source, **cut, **left_out}
+    if sample is not None:
+        used |= {"sample": len(points.X), "rng": plain_number(rng) if np.ndim(rng) == 0 else "given"}
     found = with_results(ds.isel({dim: chosen}), fitted, points, (dim,), used, cut)
     if sample is None or not n:
         return found
