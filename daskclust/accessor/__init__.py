@@ -16,8 +16,8 @@ from daskclust.core.data.inputs import EVENT, LAYER, SECTION, WEIGHT, Points
 from daskclust.parameters import described
 from daskclust.systems import SYSTEMS
 
-from ._hca import apriori_of, cells_in, cut_of
-from ._results import WITHOUT_EFFECT, Name, Roles, fit, in_roles, like_columns, points_of, system_of, with_results
+from ._hca import cluster_cells, with_hierarchy
+from ._results import WITHOUT_EFFECT, Name, Roles, fit, in_roles, points_of, system_of, with_results
 from ._showers import SHOWER_AXES, showers
 
 if TYPE_CHECKING:
@@ -310,6 +310,8 @@ class ClustAccessor:
         n_clusters: int | None = None,
         height: float | None = None,
         min_size: int | float = 1,
+        sample: int | None = None,
+        rng: Any = 0,
         coordinates: Sequence[str] | None = None,
         partition: str = "auto",
         **parameters: Any,
@@ -324,6 +326,10 @@ class ClustAccessor:
             variable ``apriori`` where the Dataset has it; None: none.
         n_clusters, height, min_size
             What ``label`` is cut by, as of `daskclust.MahalanobisHCA.labels`; by default 2 clusters.
+        sample, rng
+            Cluster so many cells alone, each as likely as any other, by the seed or generator `rng`. All others get the
+            label that `daskclust.MahalanobisHCA.predict` gives them, chunk by chunk; ``point_height`` is NaN for them.
+            Ids below `sample` in ``linkage`` count cells of the sample. Of dask arrays the sample is computed now.
         coordinates, partition
             See the class; by default coordinates are ``X`` (cell, channel) where the Dataset has it.
 
@@ -342,12 +348,8 @@ class ClustAccessor:
         (3, 500.0)
         """
         estimator = SYSTEMS["hca"].estimator(*args, **parameters)
-        points, dim, left_out = cells_in(self._ds, coordinates)
-        labels, source = apriori_of(self._ds, apriori, dim)
-        cut = cut_of(n_clusters, height, min_size, len(points.X))
-        points = points._replace(X=like_columns(points.X, [labels]))
-        fitted = fit(estimator, points, apriori=labels, partition=partition)
-        return with_results(self._ds, fitted, points, (dim,), {"apriori": source, **cut, **left_out}, cut)
+        cut = {"n_clusters": n_clusters, "height": height, "min_size": min_size}
+        return cluster_cells(self._ds, estimator, coordinates, apriori, cut, partition, sample, rng)
 
     def assign(self, estimator: Any, *, coordinates: Sequence[str] | None = None, weight: Name = ...) -> xr.Dataset:
         """Return the Dataset with the results of an estimator that was fitted on its points.
@@ -379,10 +381,7 @@ class ClustAccessor:
         if system == "events":
             return self._with(estimator, self._hits(estimator), {})
         if system == "hca":
-            points, dim, left_out = cells_in(self._ds, coordinates)
-            cut = {"n_clusters": estimator.n_clusters, "min_size": 1}
-            used = {"apriori": repr(estimator.apriori_source_), **cut, **left_out}
-            return with_results(self._ds, estimator, points, (dim,), used, cut)
+            return with_hierarchy(self._ds, estimator, coordinates)
         if system == "hdbscan":
             return self._with(estimator, points_of(self._ds, coordinates), {})
         if system == "showers":

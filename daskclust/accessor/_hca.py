@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import functools
+from collections.abc import Hashable, Mapping, Sequence
 from types import EllipsisType
 from typing import Any
 
@@ -13,8 +14,93 @@ from daskclust.core import hierarchy as tree
 from daskclust.core.data.checks import check_number, check_whole
 from daskclust.core.data.columns import plain
 from daskclust.core.data.inputs import NOT_CLUSTERED, Points, cells_of, split_points
+from daskclust.core.data.lazy import along_points, lazy_along, map_points, whole
+from daskclust.core.device.arrays import is_dask, on_device_of, to_host
 
-from ._results import plain_number, points_of
+from ._results import fit, like_columns, plain_number, points_of, with_results
+
+NOT_SAMPLED = -2  # label of such cells, before they are given one
+
+
+def cluster_cells(
+    ds: xr.Dataset,
+    estimator: Any,
+    coordinates: Sequence[str] | None,
+    apriori: Any,
+    cut: Mapping[str, Any],
+    partition: str,
+    sample: int | None,
+    rng: Any,
+) -> xr.Dataset:
+    """Return a Dataset with the hierarchy of its cells, or of a sample of them, and labels of all."""
+    points, dim, left_out = cells_in(ds, coordinates)
+    labels, source = apriori_of(ds, apriori, dim)
+    n, every = len(points.X), points
+    chosen = slice(None) if sample is None else _draw(check_whole("sample", sample, 1), rng, n)
+    if sample is not None:
+        points = points._replace(X=_computed(points.X, chosen), columns={})
+        labels = labels if labels is None or np.ndim(labels) == 0 else _computed(plain("apriori", labels), chosen)
+    cut = cut_of(**cut, n=len(points.X))
+    points = points._replace(X=like_columns(points.X, [labels]))
+    fitted = fit(estimator, points, apriori=labels, partition=partition)
+    used = {"apriori": source, **cut, **left_out}
+    if sample is not None:
+        used |= {"sample": len(points.X), "rng": plain_number(rng) if np.ndim(rng) == 0 else "given"}
+    found = with_results(ds.isel({dim: chosen}), fitted, points, (dim,), used, cut)
+    if sample is None or not n:
+        return found
+    nearest = fitted.predict(every, **cut)
+    for name, labels in (("label", nearest), ("point_height", None)):
+        values = _on_all(found[name].data, chosen, every.X, labels)
+        ds = ds.drop_vars(name, errors="ignore").assign({name: ((dim,), values, found[name].attrs)})
+    hierarchy = found[["linkage", "is_apriori"]]
+    ds = ds.drop_vars([name for name in hierarchy.variables if name in ds.variables])
+    return ds.merge(hierarchy).assign_attrs(found.attrs)
+
+
+def with_hierarchy(ds: xr.Dataset, estimator: Any, coordinates: Sequence[str] | None) -> xr.Dataset:
+    """Return a Dataset with the results of an estimator that was fitted on its cells."""
+    points, dim, left_out = cells_in(ds, coordinates)
+    cut = {"n_clusters": estimator.n_clusters, "min_size": 1}
+    used = {"apriori": repr(estimator.apriori_source_), **cut, **left_out}
+    return with_results(ds, estimator, points, (dim,), used, cut)
+
+
+def _draw(sample: int, rng: Any, n: int) -> Any:
+    """Return the numbers of a sample of n cells, ascending."""
+    return np.sort(np.random.default_rng(rng).choice(n, min(sample, n), replace=False, shuffle=False))
+
+
+def _computed(values: Any, chosen: Any) -> Any:
+    """Return some rows; of a dask array they are computed now, or each chunk would stay until they are clustered."""
+    if not is_dask(values):
+        return values[chosen]
+    rows = values[chosen].compute()
+    return lazy_along(rows, (len(rows),))
+
+
+def _on_all(values: Any, chosen: Any, X: Any, labels: Any) -> Any:
+    """Return values of the sample along all points; the others have `labels`, or NaN where these are None."""
+    fill = functools.partial(_filled, chosen=chosen, n=len(X))
+    if not is_dask(values):
+        found = fill(to_host(values))
+        return on_device_of(X, found if labels is None else _choose(found, to_host(labels)))
+    X = X if is_dask(X) else lazy_along(X, (len(X),))
+    found = along_points(whole(values, fill, (len(X),), values.dtype), X)
+    return found if labels is None else map_points(_choose, found, labels)
+
+
+def _filled(values: Any, chosen: Any, n: int) -> Any:
+    found = np.full(n, np.nan if values.dtype.kind == "f" else NOT_SAMPLED, values.dtype)
+    found[chosen] = to_host(values)
+    return found
+
+
+def _choose(found: Any, labels: Any) -> Any:
+    is_other = found == NOT_SAMPLED
+    found = found.copy()
+    found[is_other] = labels[is_other]
+    return found
 
 
 def cells_in(ds: xr.Dataset, coordinates: Sequence[str] | None) -> tuple[Points, Hashable, dict[str, Any]]:

@@ -150,7 +150,7 @@ class Job:
         self._own: OwnColumns | None = None
         self._is_converted = False
         self.stages: dict[str, float] = {}
-        self._clock = Clock()
+        self.is_lazy, self._clock = run.is_on_dask, Clock()  # is_lazy: points are read chunk by chunk
 
     @contextmanager
     def started(self) -> Iterator[None]:
@@ -182,16 +182,16 @@ class Job:
         about: int = 1 << 20,
         data_set: int | None = None,
     ) -> xr.Dataset:
-        """Return the points of the source; where workers cluster, lazy in chunks of so many, by default of `about`.
+        """Return the points of the source; where that is lazy, in chunks of so many, by default of `about`.
 
         For an output, its own columns are opened, too.
         """
         from daskclust.io.rows import About
         from daskclust.io.several import joined
 
-        size, found = (chunks or About(about)) if self.run.is_on_dask else None, {}
+        size, found = (chunks or About(about)) if self.is_lazy else None, {}
         for path in map(Path, self.sources):
-            self.work.read(path, is_lazy=self.run.is_on_dask)
+            self.work.read(path, is_lazy=self.is_lazy)
             with self.stage("reading"):
                 found[str(path)] = reader(path, chunks=size)
         with self.stage("reading"):
@@ -224,8 +224,8 @@ class Job:
     ) -> xr.Dataset:
         """Return points with the results of a method of ``ds.clust``, in host memory.
 
-        Where nothing is written, only the `wanted` results are kept. On workers results stay there, and what was read
-        is not kept, but read again when it is written: it may be larger than their memory.
+        Where nothing is written, only the `wanted` results are kept. On workers results stay there. What is read lazily
+        is not kept, but read again when it is written: it may be larger than memory.
         """
         from daskclust.accessor import ClustAccessor
         from daskclust.io import to_device
@@ -240,11 +240,11 @@ class Job:
                 found: xr.Dataset = getattr(ClustAccessor(given), system)(**parameters)
                 found = found if wanted is None or self.outputs else found[wanted]
                 found = to_device(found, "cpu") if self.run.cuda else found
-            if not on_workers:
-                return found.compute(scheduler="synchronous")  # chunk after chunk: one fills a GPU
-            again = {column: points[column] for column in found.data_vars if column in points.data_vars}
-            done = self.work.compute(found.drop_vars(list(again)), f"clustering {self.name}", (n, self.unit))
-            return found.assign({**again, **done.data_vars})
+            own = found.data_vars.keys() & points.data_vars.keys() if self.is_lazy else set()
+            told, new = (f"clustering {self.name}", (n, self.unit)), found.drop_vars(own)
+            # in this process chunk after chunk: one fills a GPU
+            done = self.work.compute(new, *told) if on_workers else new.compute(scheduler="synchronous")
+            return found.assign({**{name: points[name] for name in own}, **done.data_vars})
 
     def made(self, table: xr.Dataset) -> xr.Dataset:
         """Return a table of clusters, computed: in memory, or on workers, where it stays."""

@@ -45,6 +45,8 @@ _PIECE = 1 << 7  # merges printed at a time: Python takes a larger write that it
 EXAMPLES = """
   # eight populations of at least 30 cells
   daskclust hca tube.fcs --threshold 100 --n-clusters 8 --min-size 30 -o cells.csv
+  # ten million cells: a sample is clustered, the others get the nearest of its clusters
+  daskclust hca tubes/*.fcs --sample 50000 --seed 1 --threshold 200 --n-clusters 12 --min-size 100 -o cells.parquet
   # lines as gmhclust prints them
   daskclust hca data --threshold 0.5 --assignments asgns --merges - > merges.txt
 """
@@ -70,6 +72,10 @@ def hca(
     min_size: Annotated[
         str, clustering("Smaller ones are noise: cells, or a fraction.", parser=number_or_text, metavar="N")
     ] = "1",
+    sample: Annotated[
+        int | None, clustering("So many cells alone; others get their nearest cluster.", min=1, default="all")
+    ] = None,
+    seed: Annotated[int, clustering("That draws the sample.", min=0)] = 0,
     file: CellOptions,
     assignments: Annotated[Path | None, reading("Apriori clusters of gmhclust.", default="none")] = None,
     run: RunningHca,
@@ -83,6 +89,8 @@ def hca(
     run = replace(run, merges_output=None) if prints else run
     others = [] if assignments is None else [assignments]
     job = Job("Mahalanobis HCA", "cells", paths, run, _WRITABLE, others)
+    if seed and sample is None:
+        raise ValueError(f"--seed {seed} draws a --sample; give that, or leave it out")
     if assignments is not None and apriori is not None:
         raise ValueError(f"got --assignments {assignments} and --apriori {apriori}; give one of them")
     has_cut = n_clusters is not None or height is not None
@@ -108,10 +116,13 @@ def hca(
         trees = asked if isinstance(asked, int) else 1  # as many as apriori clusters are to be made
 
         def cost(n: int, cells: xr.Dataset | None) -> Cost:
-            return cost_of_points(np.full(trees, n // trees), 10 if cells is None else cells.sizes["channel"])
+            return cost_of_points(
+                np.full(trees, min(n, sample or n) // trees), 10 if cells is None else cells.sizes["channel"]
+            )
 
         estimate(job, opened, cost, chunks, _ABOUT)
         return
+    job.is_lazy |= sample is not None
     with job.started():
         cells = job.read(opened, chunks, "hca", _ABOUT, file.data_set)
         channels = cells["channel"].values.tolist()
@@ -124,11 +135,13 @@ def hca(
         is_gmhc = paths[0].suffix.lower() not in _NOT_GMHC and "layout" in cells.attrs
         cut = {"n_clusters": n_clusters, "height": height, "min_size": min_size}
         how = {"order": order or ("groups" if is_gmhc else "height"), "apriori": asked, **cut}
+        how |= {"sample": sample, "rng": seed} if sample is not None else {}
         result = job.cluster(cells, "hca", given | how, ["label", "linkage", "is_apriori"])
         Z, label = result["linkage"].values, result["label"].values
         job.summary = {
             "cells": int(result["label"].size),
             **{name: result["linkage"].attrs[name] for name in ("threshold", "rule", "distance")},
+            **({"sample": len(Z) + 1} if sample is not None else {}),
             "merges": len(Z),
             "merges_within_apriori_clusters": int(result["is_apriori"].sum()),
             "is_monotone": is_monotone(Z),
@@ -152,6 +165,8 @@ def hca(
     job.show(to)
     if not run.as_json and not run.quiet:
         _show_clusters(label, to) if has_cut else _show_top(Z, min_size, to)  # type: ignore[arg-type]
+    if sample is not None:
+        return  # the explorer clusters all cells
     n, threshold = len(label), given["threshold"]
     shown = {
         "threshold": threshold / n if isinstance(threshold, int) else threshold,  # the explorer's is a fraction

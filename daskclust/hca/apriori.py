@@ -7,11 +7,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskclust.core.data.columns import column, groups, plain
+from daskclust.core.data.inputs import chunked_as, stack, table_of
 from daskclust.core.data.lazy import map_points
-from daskclust.core.device.arrays import device_of, is_dask, to_host
+from daskclust.core.device.arrays import device_of, is_dask, library, to_host
 from daskclust.hca.kernels.centers import nearest_center
 
 SAMPLE = 100_000  # points that k-means looks at, or 20 for each centre
+
+
+def given_labels(X: Any, labels: Any) -> Any:
+    """Return the user's labels, checked for shape and kind, as a dask array where X is one."""
+    if library(labels) == "dask" and not is_dask(X):
+        raise TypeError("apriori is a dask array and X is not; pass X as a dask array too, or apriori.compute()")
+    levels = table_of(labels)
+    if levels is not None:
+        labels = stack(list(levels), list(levels.values()), groups)
+    labels = plain("apriori", labels)
+    if labels.ndim not in (1, 2) or labels.shape[0] != X.shape[0] or 0 in labels.shape[1:]:
+        raise ValueError(
+            f"apriori must have one label for each of the {X.shape[0]} points of X, or a column for each level, got "
+            f"shape {labels.shape}"
+        )
+    labels = column("apriori", labels, groups)
+    return chunked_as(X, labels) if is_dask(X) else labels
 
 
 def kmeans(X: Any, n_clusters: int) -> Any:

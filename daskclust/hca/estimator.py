@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 import warnings
@@ -12,8 +13,8 @@ import numpy as np
 
 from daskclust.core import hierarchy
 from daskclust.core.data.checks import check_whole
-from daskclust.core.data.columns import column, groups, plain
-from daskclust.core.data.inputs import Points, cells_of, chunked_as, read_points, split_points, stack, table_of
+from daskclust.core.data.columns import plain
+from daskclust.core.data.inputs import Points, cells_of, read_points, split_points, table_of
 from daskclust.core.data.lazy import along_points, map_rows, whole
 from daskclust.core.data.nested import nest, without_lists
 from daskclust.core.device.arrays import is_dask, keeping_device, library, on_device_of, to_host
@@ -21,8 +22,9 @@ from daskclust.core.run.division import divide_groups
 from daskclust.core.run.engine import gather
 from daskclust.core.space.partition import Division
 from daskclust.estimator import Estimator
-from daskclust.hca.apriori import kmeans
+from daskclust.hca.apriori import given_labels, kmeans
 from daskclust.hca.plan import LAST, RULES, HcaPlan, cost_of_points, rule_of
+from daskclust.hca.shapes_of_cut import predicted
 
 _NEARLY_ALL = 0.95  # of the points, in one cluster
 _FAR = 1000  # times another spread
@@ -177,8 +179,7 @@ class MahalanobisHCA(Estimator):
         if labels is not None:
             columns["apriori"] = self._levels(X, labels)
         self._far = _far_spreads(X, points.axes) if isinstance(X, np.ndarray) else ""
-        # for the class and the chunks of results; a copy, or all of X would be kept
-        self._X = X[:0].copy() if isinstance(X, np.ndarray) else X
+        self._X = X  # for the class and the chunks of results, and for `predict`
         columns, division = _divided(columns, partition)
         results = gather(plan, columns, division, {"Z": ((n - 1, 4), np.float64), "n_apriori": ((), np.int64)})
         self.linkage_, self.n_apriori_merges_ = results["Z"], results["n_apriori"]
@@ -215,6 +216,58 @@ class MahalanobisHCA(Estimator):
             if _NEARLY_ALL < most < 1:
                 warnings.warn(f"one cluster has {most:.1%} of the points: {self._far}", stacklevel=2)
         return labels
+
+    @keeping_device()
+    def predict(
+        self, X: Any, *, n_clusters: int | None = None, height: float | None = None, min_size: int | float = 1
+    ) -> Any:
+        """Return the nearest cluster of new points.
+
+        That is the cluster of a cut with the smallest distance from its centroid, by its own covariance and `rule`: the
+        Mahalanobis distance from a cluster that has a shape, the Euclidean distance from a smaller one and where the
+        covariance is singular. Of equal distances the smallest label counts.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), DataFrame, xarray.Dataset, or awkward.Array
+            Points, as `fit` takes them, with the same coordinates.
+        n_clusters, height, min_size
+            The cut, as `labels` takes it; by default that of `labels_`.
+
+        Returns
+        -------
+        array of int64, shape (n,)
+            Labels, as `labels` numbers them; none is noise. In X's class, with its chunks; lazy where `X` or the points
+            of `fit` are a dask array.
+
+        Raises
+        ------
+        ValueError
+            As of `labels` and `fit`, for another number of coordinates, and for a cut that has only noise.
+
+        Notes
+        -----
+        Points of `fit` may get another label than that of `labels`. Time is O(n k d^2) with k clusters, in memory for a
+        chunk and k d^2. The points of `fit` are kept, not copied: what changes in them changes the clusters. If they
+        are a dask array, they come to one worker once, to make the shapes.
+
+        Examples
+        --------
+        >>> X = [[0, 0], [1, 0.1], [2, 0], [0, 5], [1, 5.2], [2, 5]]
+        >>> MahalanobisHCA(threshold=0.5).fit(X).predict([[9, 0], [1, 3]])
+        array([0, 1])
+        """
+        from sklearn.utils.validation import validate_data
+
+        self._check_is_fitted("linkage_")
+        if n_clusters is None and height is None:
+            n_clusters = self.n_clusters
+        points = read_points(copy.copy(self), _cells(X), ("apriori",))
+        validate_data(self, X if points.features else points.X, reset=False, skip_check_array=True)
+        n = self._X.shape[0]
+        read = functools.partial(hierarchy.cut, n_clusters=n_clusters, height=height, min_size=min_size)
+        labels = whole(self.linkage_, read, (n,), np.int64) if is_dask(self.linkage_) else read(self.linkage_)
+        return nest(predicted(points.X, self._X, labels, self._plan(n).rule), points.nesting)
 
     @property
     def labels_(self) -> Any:
@@ -272,7 +325,7 @@ class MahalanobisHCA(Estimator):
             if count > n:
                 raise ValueError(f"apriori must be at most the number of points, {n}, got {count}")
             return "MiniBatchKMeans", kmeans(X, count)
-        return "given", _given_labels(X, asked)
+        return "given", given_labels(X, asked)
 
     def _levels(self, X: Any, labels: Any) -> Any:
         """Return labels (n, levels), points in no apriori cluster labelled `LAST`."""
@@ -317,23 +370,6 @@ def _members(threshold: Any, n: int) -> float:
             )
         return float(threshold) * n
     return float(check_whole("threshold", threshold, 1, 10**308))
-
-
-def _given_labels(X: Any, labels: Any) -> Any:
-    """Return the user's labels, checked for shape and kind, as a dask array where X is one."""
-    if library(labels) == "dask" and not is_dask(X):
-        raise TypeError("apriori is a dask array and X is not; pass X as a dask array too, or apriori.compute()")
-    levels = table_of(labels)
-    if levels is not None:
-        labels = stack(list(levels), list(levels.values()), groups)
-    labels = plain("apriori", labels)
-    if labels.ndim not in (1, 2) or labels.shape[0] != X.shape[0] or 0 in labels.shape[1:]:
-        raise ValueError(
-            f"apriori must have one label for each of the {X.shape[0]} points of X, or a column for each level, got "
-            f"shape {labels.shape}"
-        )
-    labels = column("apriori", labels, groups)
-    return chunked_as(X, labels) if is_dask(X) else labels
 
 
 def _as_levels(labels: Any, noise: int) -> Any:

@@ -145,3 +145,32 @@ def test_a_table_with_scatter_and_time_is_told(command, tmp_path):
     err = command(*line)[2]
     assert "FSC-A, CD3, Time; scatter and time (FSC-A, Time) are among them: --channels chooses" in err
     assert command(*line, "--channels", "FSC-A,CD3")[2] == ""
+
+
+@pytest.mark.parametrize("chunks", [(), ("--chunks", "700")])
+def test_a_sample_of_raw_fcs_values_as_in_python(hca, tmp_path, chunks):
+    """Compensation, transformation and the channels left out are those of `open_fcs`, by default."""
+    made = cytometry(3000, 4, rng=2)
+    raw = np.column_stack([np.linspace(1e3, 9e4, 3000), 150 * np.sinh(made["X"]), np.arange(3000) / 10])
+    names = ["FSC-A", "CD3", "CD4", "CD8", "CD19", "Time"]
+    file, out, tree = tmp_path / "raw.fcs", tmp_path / "labels.npy", tmp_path / "tree.npy"
+    io.write_cells(xr.Dataset({"X": (("cell", "channel"), raw)}, {"channel": names}), file)
+    options = ("--n-clusters", 3, "--min-size", 10, "--sample", 500, "--seed", 4, "-o", out, "--merges", tree)
+    told = json.loads(hca(file, 30, *options, *chunks, "--json")[1])
+    cells = io.open_fcs(file)
+    assert cells.attrs["not_clustered"] == ["FSC-A", "Time"]
+    assert cells.attrs["transform"] == "arcsinh"
+    wanted = cells.clust.hca(30, n_clusters=3, min_size=10, sample=500, rng=4)
+    np.testing.assert_array_equal(np.load(out), wanted["label"])
+    np.testing.assert_array_equal(np.load(tree), wanted["linkage"])
+    assert (told["cells"], told["sample"], told["clusters"]) == (3000, 500, 3)
+
+
+def test_a_sample_keeps_all_columns_of_the_output(hca, cells, folder, tmp_path):
+    out = tmp_path / "out.parquet"
+    hca(folder / "cells.parquet", 30, "--n-clusters", 3, "--sample", 100, "-o", out, "--merges", tmp_path / "t.parquet")
+    table = pd.read_parquet(out)
+    assert table.columns.tolist() == [*cells["channel"].values, "label"]
+    wanted = io.read_cells(folder / "cells.parquet").clust.hca(30, n_clusters=3, sample=100)
+    np.testing.assert_array_equal(table["label"], wanted["label"])
+    assert len(pd.read_parquet(tmp_path / "t.parquet")) == 99

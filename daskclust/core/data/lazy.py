@@ -84,12 +84,12 @@ def _like_block(values: Any, like: Any) -> Any:
 def map_points(function: Callable[..., Any], X: Any, *args: Any, dtype: Any = np.int64) -> Any:
     """Return ``function(block, *args)``, a number for each point, for the blocks of a dask array (n,) or (n, d).
 
-    Others of `args` that are dask arrays have the same chunks; of these, too, blocks are given.
+    Others of `args` that are dask arrays have the same chunks; of these, too, blocks are given. Others may be delayed.
     """
     import dask.array as da
 
     kind = {"dtype": dtype, "meta": meta_of(X).ravel()[:0].astype(dtype), "token": _named(function)}
-    pairs = [(each, ("a", "b")[: each.ndim] if is_dask(each) else None) for each in (X, *args)]
+    pairs = [(each, ("a", "b")[: each.ndim] if isinstance(each, da.Array) else None) for each in (X, *args)]
     # not map_blocks: it takes one point in several chunks for a number that all blocks share
     return da.blockwise(function, "a", *itertools.chain(*pairs), concatenate=True, align_arrays=False, **kind)
 

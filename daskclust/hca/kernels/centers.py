@@ -1,4 +1,4 @@
-"""The nearest of some centres."""
+"""The nearest of some centres, and of some clusters."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from daskclust.core.device.kernels import kernel
 from daskclust.core.device.operations import times
+from daskclust.hca.kernels.clusters import length
 
 
 @kernel
@@ -21,4 +22,15 @@ def nearest_center(i, points, centers, labels):
                 break
         if total < best:
             best, label = total, k
+    labels[i] = label
+
+
+@kernel
+def nearest_cluster(i, points, clusters, labels):
+    """Label point i with the cluster of the smallest distance, by its own shape, the first of several; -1: none."""
+    best, label = np.inf, -1
+    for k in range(clusters.center.shape[0]):
+        away = length(clusters, clusters.row[k], points, i, clusters.center, k, clusters.center.shape[1])
+        if away < best:
+            best, label = away, k
     labels[i] = label

@@ -1,16 +1,4 @@
-"""How well clusterings agree: with the truth, with each other, and hierarchies by heights of points.
-
-Purity and completeness compare with the truth, the Rand index and intersections over unions with any other clustering.
-
-Noise is -1 on both sides. ``noise="ignore"`` (the default) means that noise is no cluster, but its points still count:
-
-- a predicted cluster that has true noise in it is less pure;
-- a true cluster whose points are labelled noise is less complete;
-- what is noise on the side whose clusters are judged does not count: points labelled noise have no part in purity, true
-  noise none in completeness.
-
-``noise="cluster"`` means that -1 is a cluster like any other on both sides.
-"""
+"""How well two clusterings of the same points agree. Public as `daskclust.metrics`."""
 
 from __future__ import annotations
 
@@ -26,11 +14,6 @@ from daskclust.core.data.columns import Kind, column, doubles, label_numbers, pl
 from daskclust.core.device.arrays import is_dask, to_host
 from daskclust.core.hierarchy import point_heights
 from daskclust.core.merge.labels import NOISE
-
-__all__ = [
-    "ClusterIoU", "adjusted_rand_index", "cluster_iou", "completeness", "f_score", "point_height_correlation",
-    "point_heights", "purity",
-]  # fmt: skip
 
 Noise = Literal["ignore", "cluster"]
 
@@ -179,7 +162,7 @@ def adjusted_rand_index(truth: npt.ArrayLike, labels: npt.ArrayLike, *, noise: N
     """
     from sklearn.metrics import adjusted_rand_score
 
-    sides = _sides(noise, truth=truth, labels=labels)
+    sides = checked_sides(noise, truth=truth, labels=labels)
     if noise == "ignore":  # below the labels there is a number for each noise point
         sides = [np.where(side == NOISE, NOISE - np.arange(len(side)), side) for side in sides]
     return float(adjusted_rand_score(*sides))
@@ -231,7 +214,7 @@ def cluster_iou(
     """
     if not 0 <= check_number("above", above) <= 1:
         raise ValueError(f"above must be from 0 to 1, got {above!r}")
-    sides = _sides(noise, labels_a=labels_a, labels_b=labels_b)
+    sides = checked_sides(noise, labels_a=labels_a, labels_b=labels_b)
     (a, ids_a), (b, ids_b) = map(pd.factorize, sides)
     sizes = np.bincount(a, minlength=len(ids_a)), np.bincount(b, minlength=len(ids_b))
     pair, pairs = pd.factorize(a * len(ids_b) + b)  # n clusters on both sides: n squared fits an int64
@@ -296,7 +279,7 @@ def _shares(
     truth: npt.ArrayLike, labels: npt.ArrayLike, sample_weight: npt.ArrayLike | None, noise: Noise
 ) -> tuple[float, float]:
     """Return purity and completeness, two sums of one table."""
-    rows, columns = _sides(noise, truth=truth, labels=labels)
+    rows, columns = checked_sides(noise, truth=truth, labels=labels)
     weight = np.ones(len(rows))
     if sample_weight is not None:
         weight = _checked("sample_weight", sample_weight, doubles, 0, "finite and not negative")
@@ -318,7 +301,8 @@ def _main_share(table: sp.csr_array, row: int, column: int) -> float:
     return min(1.0, float(matched.max(axis=1).sum()) / total) if matched.shape[1] else 0.0
 
 
-def _sides(noise: str, **given: npt.ArrayLike) -> list[npt.NDArray[np.int64]]:
+def checked_sides(noise: str, **given: npt.ArrayLike) -> list[npt.NDArray[np.int64]]:
+    """Return the labels of several clusterings of the same points, on the host."""
     if noise not in ("ignore", "cluster"):
         raise ValueError(f"noise must be 'ignore' or 'cluster', got {noise!r}")
     rule = f"{NOISE} (noise) or larger"
