@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskclust.core.data.lazy import lazy_along, map_points
+from daskclust.core.data.lazy import lazy_along, map_points, of_all
 from daskclust.core.device.arrays import HOST, device_of, is_dask, to_host
 from daskclust.hca.clusters import LevelClusters
 from daskclust.hca.kernels.centers import nearest_cluster
@@ -50,10 +50,7 @@ def shapes_of_cut(X: Any, labels: Any, rule: Rule) -> CutShapes:
 def predicted(X: Any, fitted: Any, labels: Any, rule: Rule) -> Any:
     """Return the nearest cluster (n,) of each point, lazily where the points or those of the clusters are."""
     if is_dask(fitted):
-        import dask
-
-        sides = [side.rechunk(-1).to_delayed().item() for side in (fitted, labels)]
-        shapes = dask.delayed(shapes_of_cut)(*sides, rule)
+        shapes = of_all(shapes_of_cut, (fitted, labels), rule)
         return map_points(_nearest, X if is_dask(X) else lazy_along(X, (len(X),)), shapes)
     near = functools.partial(_nearest, shapes=shapes_of_cut(fitted, labels, rule))
     return map_points(near, X) if is_dask(X) else near(X)

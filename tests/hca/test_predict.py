@@ -70,7 +70,7 @@ def test_chunks_and_containers_do_not_matter(rule: str) -> None:
     model.fit(pd.DataFrame(X, columns=[*"abc"]))
     np.testing.assert_array_equal(model.predict(pd.DataFrame(NEW, columns=[*"abc"])), wanted)
     with pytest.raises(ValueError, match="feature names should match"):
-        model.predict(pd.DataFrame(NEW, columns=[*"abd"]))
+        model.predict(pd.DataFrame(NEW, columns=[*"abe"]))
     model.fit(ak.Array([{"x": x, "y": y, "z": z} for x, y, z in X]))
     np.testing.assert_array_equal(model.predict(NEW), wanted)
 

@@ -309,7 +309,7 @@ def read_keywords(path: str, offset: int) -> Keywords:
 
 def place_of(value: str) -> int:
     """Return the offset in a text, 0 where it is none."""
-    return int(value) if re.fullmatch(r"\s*[0-9]{1,18}\s*", value) else 0
+    return int(value) if re.fullmatch(r"\s*0*[0-9]{1,18}\s*", value) else 0
 
 
 def _parsed(raw: bytes) -> tuple[dict[str, str], list[str], list[str]]:

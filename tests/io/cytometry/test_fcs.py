@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from daskclust.io import arcsinh_transform, open_fcs
+from daskclust.io import arcsinh_transform, open_fcs, write_cells
 
 
 def raw(path: Path, **options: Any) -> np.ndarray[Any, Any]:
@@ -165,3 +165,11 @@ def test_files_of_flowio(tmp_path_factory: pytest.TempPathFactory, X: Any, chunk
     np.testing.assert_array_equal(ds["X"], flowio.FlowData(str(path)).as_array().astype(np.float32) if len(X) else X)
     xr.testing.assert_identical(arcsinh_transform(ds, 5.0).compute()["X"], open_fcs(path, cofactor=5.0)["X"])
     path.unlink()
+
+
+def test_data_beyond_what_a_header_tells_is_read_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Files above 100 MB have the places of their events in the text alone."""
+    cells = xr.Dataset({"X": (("cell", "channel"), np.arange(12.0).reshape(4, 3))}, {"channel": ["a", "b", "c"]})
+    monkeypatch.setattr("daskclust.io.cytometry.write._HEADER_MOST", 100)
+    write_cells(cells, tmp_path / "long.fcs")
+    np.testing.assert_array_equal(open_fcs(tmp_path / "long.fcs", transform=None)["X"], cells["X"])
