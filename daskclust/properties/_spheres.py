@@ -115,8 +115,8 @@ def spherical_overdensity(
     The table is computed at once, in four passes over the particles, or some more where a halo has far more mass
     around it than in it: `persist` dask arrays that are read from files. The first two count and collect members, the
     others collect what is near the centres. Each range of halos with a million particles is put together and sorted
-    by one task. Time is O(n log n), half of it for the densest points; memory is in proportion to a chunk and to a range, of
-    particles in memory to all of them. The answer is the same for any chunks, to the last bit.
+    by one task. Time is O(n log n), half of it for the densest points; memory is in proportion to a chunk and to a
+    range, of particles in memory to all of them. The answer is the same for any chunks, to the last bit.
 
     References
     ----------
