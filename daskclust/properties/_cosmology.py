@@ -1,4 +1,4 @@
-"""HaloDensities that halos are defined by, from what a Dataset of particles tells of the universe."""
+"""Densities that halos are defined by, from what a Dataset of particles tells of the universe."""
 
 from __future__ import annotations
 

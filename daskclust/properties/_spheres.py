@@ -76,7 +76,7 @@ def spherical_overdensity(
     labels : str or array_like of int, shape (n,), default "label"
         Halo numbers, -1 for particles in none: a variable of `ds`, or an array.
     definitions : sequence of str, default ("200c", "200m", "vir")
-        HaloDensities: a number with ``c``, times the critical density of the universe, or with ``m``, times its mean
+        Densities: a number with ``c``, times the critical density of the universe, or with ``m``, times its mean
         density of matter; ``vir`` is Bryan and Norman's for a flat universe.
     boxsize : float, sequence of float, "auto" or None, default "auto"
         As of `halo_table`.
@@ -115,8 +115,8 @@ def spherical_overdensity(
     The table is computed at once, in four passes over the particles, or some more where a halo has far more mass
     around it than in it: `persist` dask arrays that are read from files. The first two count and collect members, the
     others collect what is near the centres. Each range of halos with a million particles is put together and sorted
-    by one task. Time is O(n log n); memory is some 64 bytes a particle of a chunk. The answer is the same for any
-    chunks, to the last bit.
+    by one task. Time is O(n log n), half of it for the densest points; memory is in proportion to a chunk and to a
+    range, of particles in memory to all of them. The answer is the same for any chunks, to the last bit.
 
     References
     ----------
@@ -156,7 +156,6 @@ class _Chunks:
         self._names, self._period = tuple(arrays), period
         self._lazy = _lazy.is_lazy(arrays)
         self._arrays = _lazy.in_same_chunks(list(arrays.values())) if self._lazy else list(arrays.values())
-        self._tree: Any = None
 
     def sizes(self) -> npt.NDArray[np.int64]:
         """Return the number of members of each halo; raise for what cannot be."""
