@@ -9,9 +9,11 @@ import numpy as np
 
 from daskclust.core.data.checks import check_distance, check_positive, check_whole, raise_not_finite, sides_of_box
 from daskclust.core.data.columns import plain, reals
-from daskclust.core.data.inputs import Points, mean_separation, read_points
-from daskclust.core.data.nested import nest
+from daskclust.core.data.inputs import Points, mean_separation, read_new_points, read_points
+from daskclust.core.data.lazy import map_with
+from daskclust.core.data.nested import is_awkward, nest
 from daskclust.core.run.engine import run, run_in_memory
+from daskclust.core.space import near
 from daskclust.core.space.partition import Partition
 from daskclust.dbscan.plan import FINEST, MOST_NEIGHBOURS, DbscanPlan
 from daskclust.estimator import Estimator
@@ -40,10 +42,37 @@ class _DensityClusters(Estimator):
             results = _each_event(plan, columns, nesting.counts)
         else:
             results = run(plan, columns, partition)
-        self._X = points.X
+        self._X, self._unit, self._plan = points.X, points.units.get(next(iter(points.axes), None)), plan
         self.labels_, self.is_core_, self.n_clusters_ = (results[name] for name in ("labels", "is_core", "n_clusters"))
         if nesting is not None:
             self.labels_, self.is_core_ = nest(self.labels_, nesting), nest(self.is_core_, nesting)
+
+    def predict(self, X: Any) -> Any:
+        """Return the cluster of the nearest core point of new points.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), DataFrame, or xarray.Dataset
+            Coordinates, as of `fit`, in the same unit.
+
+        Returns
+        -------
+        array of int64, shape (n,)
+            Label of the nearest core point (member of a group) within the distance of `fit`, of equally near ones the
+            smallest; -1 without one. Clusters do not grow or merge. A border point of the fit may be nearer to another
+            cluster. Lazy where this or the fit's `X` is a dask array: core points are then gathered once, on a worker.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For points that `fit` would refuse, of other dimensions or units, and after a fit of awkward lists.
+        """
+        self._check_is_fitted("is_core_")
+        points = read_new_points(self, X, self._unit)
+        if is_awkward(self.labels_) or points.nesting is not None:
+            raise TypeError("predict takes points of one set, got awkward lists; fit and predict each list by itself")
+        given = self.components_, self.labels_[self.is_core_], self._plan.period
+        return map_with(near.nearest_label, points.X, near.plant_labels, given, np.nextafter(self._plan.eps**2, np.inf))
 
     @property
     def core_sample_indices_(self) -> Any:
