@@ -18,6 +18,7 @@ __all__ = [
     "datasets",
     "io",
     "metrics",
+    "neighbors",
     "plot",
     "properties",
     "workers",
@@ -29,6 +30,7 @@ from . import core as core
 from . import datasets as datasets
 from . import io as io
 from . import metrics as metrics
+from . import neighbors as neighbors
 from . import plot as plot
 from . import properties as properties
 from . import workers as workers

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.clue.kernels import equal_points, formulas
-from daskclust.clue.kernels.box_tree import Members, make_tree, no_members, search_tree, sorted_group
 from daskclust.clue.kernels.equal_points import PointPlaces, find_places
 from daskclust.core.data.checks import check_count, check_extent
 from daskclust.core.device.arrays import Cuda, Host, device_of, fill
 from daskclust.core.device.kernels import Body, Kernel
 from daskclust.core.run.plan import Plan
+from daskclust.core.space.box_tree import Members, make_tree, no_members, search_tree, sorted_group
 from daskclust.core.space.extent import check_values, extent_of, without_gaps
 from daskclust.core.space.grid import PAD, WIDER, Cells, Grid, make_grid, periodic_distance2, search_neighbours
 from daskclust.core.space.partition import Chunk
@@ -205,7 +205,7 @@ class ClueParameters(Plan):
             return
         group = device.empty(n if len(field.group) else 0, np.int32)
         device.run(sorted_group, len(group), order, field.group, field.grid.first_group, group)
-        tree = make_tree(device, cells, n, (rho, order, group), field.extent)
+        tree = make_tree(device, cells.positions, cells.grid.period, n, (rho, order, group), field.extent)
         beyond2 = just_above(square_below(self.dm, rho.dtype.type))
         members = members or no_members(device, rho.dtype)
         search = search_tree.bind(**self._metric)

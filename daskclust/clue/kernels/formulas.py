@@ -11,13 +11,8 @@ import numpy as np
 from daskclust.core.device.exp import exp_of_negative
 from daskclust.core.device.kernels import body, kernel, lane_kernel
 from daskclust.core.device.operations import highest, like, load, places, select, square_root, store, times
-from daskclust.core.space.grid import fold_neighbours, open_distance2, within_period
-
-
-@body
-def distance2(own, positions, j, period):
-    """Squared distance to point j; bound to the periodic one where an axis is."""
-    return open_distance2(own, positions, j, period)
+from daskclust.core.space.box_tree import is_higher
+from daskclust.core.space.grid import distance2, fold_neighbours, within_period
 
 
 # ------------------------------------------------------------------------------------------------ density, equation 2.3
@@ -110,12 +105,6 @@ def chi_at_zero(i, m, row, neighbor_weight, per_scale, values):
 
 
 # ----------------------------------------------------------------------------------------- nearest higher, equation 2.4
-@body
-def is_higher(rho, order, other_rho, other_order):
-    """Return whether the other point is higher: of points equally dense the later one in the input is."""
-    return (rho < other_rho) | ((rho == other_rho) & (order < other_order))
-
-
 @body
 def take_nearer(state, own, positions, j, context):
     """Keep the closest denser point.

@@ -72,13 +72,14 @@ def check_whole(name: str, value: Any, least: int, most: int = 2**63 - 1, *, cla
     return min(int(value), most)
 
 
-def check_points(estimator: Any, points: Any) -> Any:
+def check_points(estimator: Any, points: Any, reset: bool = True) -> Any:
     """Return coordinates (n, d) in float32 or float64, checked in all that needs no pass over the data.
 
-    `estimator` learns the number of the coordinates, and their names where they are those of a DataFrame.
+    `estimator` learns the number of the coordinates, and their names where they are those of a DataFrame; without
+    `reset` both must be those that it has learnt.
     """
     X = points.X
-    if is_usual(X) and not points.features:
+    if reset and is_usual(X) and not points.features:
         vars(estimator).pop("feature_names_in_", None)
         estimator.n_features_in_ = X.shape[1]
         return X.rechunk({1: -1}) if is_dask(X) else X if is_cuda(X) else np.ascontiguousarray(X)
@@ -88,11 +89,19 @@ def check_points(estimator: Any, points: Any) -> Any:
         raise ValueError("X has unknown chunk sizes; call X.compute_chunk_sizes() first")
     # scikit-learn's own words on shapes, for arrays of any class: of these it is given one of the same shape
     like = np.broadcast_to(np.float64(0), X.shape) if is_dask(X) or is_cuda(X) else X
-    from sklearn.utils.validation import validate_data
+    from sklearn.utils.validation import check_array, validate_data
 
-    like = validate_data(estimator, like, dtype=[np.float64, np.float32], ensure_all_finite=False)
-    if points.features and all(isinstance(name, str) for name in points.axes):
-        estimator.feature_names_in_ = np.array(points.axes, object)
+    has_names = points.features and all(isinstance(name, str) for name in points.axes)
+    if reset:
+        like = validate_data(estimator, like, dtype=[np.float64, np.float32], ensure_all_finite=False)
+        if has_names:
+            estimator.feature_names_in_ = np.array(points.axes, object)
+    else:
+        import pandas as pd
+
+        like = check_array(like, dtype=[np.float64, np.float32], ensure_all_finite=False, estimator=estimator)
+        named = pd.DataFrame(columns=list(points.axes)) if has_names else like
+        validate_data(estimator, named, reset=False, skip_check_array=True)
     if is_dask(X):
         return X.rechunk({1: -1})
     return X if is_cuda(X) else np.ascontiguousarray(like)

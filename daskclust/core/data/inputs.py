@@ -219,6 +219,15 @@ def read_points(estimator: Any, data: Any, not_coordinates: Sequence[str] = ()) 
     return points._replace(X=check_points(estimator, points))
 
 
+def read_new_points(estimator: Any, data: Any, unit: str | None, not_coordinates: Sequence[str] = ()) -> Points:
+    """Return points as `read_points` for an estimator that was fitted with coordinates in `unit`."""
+    points = split_points(data, not_coordinates)
+    own = points.units.get(next(iter(points.axes), None))
+    if own != unit:
+        raise ValueError(f"X must have the unit of the points of the fit, {unit}, got {own}; convert it first")
+    return points._replace(X=check_points(estimator, points, reset=False))
+
+
 def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequence[str] | None = None) -> Points:
     """Return the coordinates in `data` and its other columns.
 

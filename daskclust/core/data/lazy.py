@@ -88,17 +88,38 @@ def _like_block(values: Any, like: Any) -> Any:
     return on_device_of(like, values)
 
 
-def map_points(function: Callable[..., Any], X: Any, *args: Any, dtype: Any = np.int64) -> Any:
-    """Return ``function(block, *args)``, a number for each point, for the blocks of a dask array (n,) or (n, d).
+def map_points(function: Callable[..., Any], X: Any, *args: Any, dtype: Any = np.int64, width: int = 0) -> Any:
+    """Return ``function(block, *args)``, a number or `width` of them for each point, for blocks (n,) or (n, d) of X.
 
     Others of `args` that are dask arrays have the same chunks; of these, too, blocks are given. Others may be delayed.
     """
     import dask.array as da
 
-    kind = {"dtype": dtype, "meta": meta_of(X).ravel()[:0].astype(dtype), "token": _named(function)}
+    meta = meta_of(X).ravel()[:0].astype(dtype)
+    kind = {"dtype": dtype, "meta": meta.reshape(0, width) if width else meta, "token": _named(function)}
+    kind |= {"new_axes": {"c": width}} if width else {}
     pairs = [(each, ("a", "b")[: each.ndim] if isinstance(each, da.Array) else None) for each in (X, *args)]
     # not map_blocks: it takes one point in several chunks for a number that all blocks share
-    return da.blockwise(function, "a", *itertools.chain(*pairs), concatenate=True, align_arrays=False, **kind)
+    out = "ac" if width else "a"
+    return da.blockwise(function, out, *itertools.chain(*pairs), concatenate=True, align_arrays=False, **kind)
+
+
+def map_with(
+    function: Callable[..., Any], X: Any, make: Callable[..., Any], given: tuple[Any, ...], *args: Any, **kind: Any
+) -> Any:
+    """Return ``function(X, rows, made, *args)`` with ``made = make(*given)``, which is made once, for all blocks.
+
+    It is lazy, and as `map_points` says, where `X` or one of `given` is a dask array, of which `make` is given the
+    whole; `rows` are the numbers of a block's points, None for all.
+    """
+    if not any(is_dask(each) for each in (X, *given)):
+        return function(X, None, make(*given), *args)
+    import dask
+    import dask.array as da
+
+    X = X if is_dask(X) else da.from_array(X, chunks=-1)  # type: ignore[no-untyped-call,unused-ignore]
+    rows = da.arange(len(X), chunks=(X.chunks[0],))  # type: ignore[no-untyped-call,unused-ignore]
+    return map_points(function, X, rows, dask.delayed(make)(*given), *args, **kind)
 
 
 def map_rows(function: Callable[..., Any], labels: Any, *args: Any) -> Any:

@@ -1,8 +1,8 @@
-"""The nearest higher of points that have none close by: a tree of boxes, each with the highest density within.
+"""The nearest higher point by a tree of boxes, each with the highest density within.
 
-Points go along a Z-order curve, eight of them to a leaf. A search begins in a point's own leaf and climbs from there;
-it enters a box only where this holds a higher point and is no farther than the best one found. So its work does not
-grow with the distance that is searched.
+Points go along a Z-order curve, eight of them to a leaf. A search begins in a point's own leaf and climbs from there,
+or at the root; it enters a box only where this holds a higher point and is no farther than the best one found. So its
+work does not grow with the distance that is searched.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.clue.kernels.formulas import distance2, is_higher
 from daskclust.core.device.arrays import Cuda, Host
 from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.operations import like, square_root, times
-from daskclust.core.space.grid import Cells
+from daskclust.core.space.grid import MAX_AXES, distance2
 
 LEAF_BITS = 3  # eight points to a leaf
 LEAF = 1 << LEAF_BITS
@@ -36,6 +35,7 @@ class BoxTree(NamedTuple):
     box: Any  # (nodes, 2 d + 2) lowest coordinates and group within each node, then the highest
     most: Any  # (nodes,) highest density
     last: Any  # (nodes,) the largest index of points that have it
+    least: Any  # (nodes,) the smallest index; empty where no search needs it
 
 
 class Members(NamedTuple):
@@ -53,6 +53,12 @@ def no_members(device: Host | Cuda, dtype: Any) -> Members:
     return Members(*(device.empty(0, kind) for kind in (np.int32, np.int32, np.int64, np.int32, dtype)))
 
 
+@body
+def is_higher(rho, order, other_rho, other_order):
+    """Return whether the other point is higher: of points equally dense the later one in the input is."""
+    return (rho < other_rho) | ((rho == other_rho) & (order < other_order))
+
+
 @kernel
 def sorted_group(s, order, group, first_group, numbers):
     """Write the number of sorted point s's group, counted from the first."""
@@ -61,29 +67,37 @@ def sorted_group(s, order, group, first_group, numbers):
 
 # ------------------------------------------------------------------------------------------------------- how it is made
 def make_tree(
-    device: Host | Cuda, cells: Cells, n: int, columns: tuple[Any, Any, Any], extent: NDArray[np.float64]
+    device: Host | Cuda,
+    positions: Any,
+    period: tuple[float, ...],
+    n: int,
+    columns: tuple[Any, Any, Any],
+    extent: NDArray[np.float64],
+    has_least: bool = False,
 ) -> BoxTree:
-    """Return the tree of `n` points sorted into `cells`.
+    """Return the tree of the first `n` points at `positions` (d, n or more), periodic ones within [0, period).
 
-    `columns` are density, index and group (or empty) of the sorted points; `extent` (2, d) is where they lie.
+    `columns` are density, index and group (or empty) of the points; `extent` (2, d) is where they lie.
+    With `has_least`, searches do not visit each of many points at one place.
     """
     rho, order, group = columns
-    points = _along_curve(device, cells, n, group, extent)
-    d, leaves = len(cells.grid.period), 1
+    points = along_curve(device, positions, n, group, extent)
+    d, leaves = len(period), 1
     while leaves * LEAF < n:
         leaves *= 2
     tree = BoxTree(
-        cells.grid.period,
+        period,
         points,
-        device.scratch("tree positions", (d, n), cells.positions.dtype),
+        device.scratch("tree positions", (d, n), positions.dtype),
         device.scratch("tree rho", n, rho.dtype),
         device.scratch("tree order", n, np.int32),
         device.scratch("tree group", n if len(group) else 0, np.int32),
-        device.scratch("tree box", (2 * leaves, 2 * d + 2), cells.positions.dtype),
+        device.scratch("tree box", (2 * leaves, 2 * d + 2), positions.dtype),
         device.scratch("tree most", 2 * leaves, rho.dtype),
         device.scratch("tree last", 2 * leaves, np.int32),
+        device.empty(2 * leaves if has_least else 0, np.int32),
     )
-    device.run(_plant, n, cells.positions, rho, order, group, tree)
+    device.run(_plant, n, positions, rho, order, group, tree)
     device.run(_fill_leaf, leaves, tree)
     while leaves > 1:
         leaves //= 2
@@ -91,23 +105,23 @@ def make_tree(
     return tree
 
 
-def _along_curve(device: Host | Cuda, cells: Cells, n: int, group: Any, extent: NDArray[np.float64]) -> Any:
-    """Return the order of the sorted points along a Z-order curve, group after group."""
-    axes = len(cells.grid.axes)
+def along_curve(device: Host | Cuda, positions: Any, n: int, group: Any, extent: NDArray[np.float64]) -> Any:
+    """Return the order of the first `n` points along a Z-order curve, group after group."""
+    axes = min(len(positions), extent.shape[1], MAX_AXES)
     groups = int(device.to_host(group[n - 1 : n])[0]) + 1 if len(group) else 1
     bits = min(30, max(1, (62 - (n - 1).bit_length() - (groups - 1).bit_length()) // axes))
     low, wide = extent[0], extent[1] - extent[0]
     scale = tuple(math.ldexp(1.0, bits) / w if w > 0 else 0.0 for w in wide[:axes])
     keys = device.scratch("curve keys", n, np.int64)
     clumped = device.full(1, 0, np.int32)
-    device.run(_curve_key, n, cells.positions, group, tuple(map(float, low[:axes])), scale, bits, keys)
+    device.run(_curve_key, n, positions, group, tuple(map(float, low[:axes])), scale, bits, keys)
     points = device.order_of(keys)
     device.run(_look_for_clumps, max(0, n - _CLUMP), keys, points, clumped)
     if device.to_host(clumped)[0]:  # few points are so far away that the others cannot be told apart
         ranks = device.scratch("curve ranks", (axes, n), np.float64)
         for k in range(axes):
             coordinates = device.empty(n, np.float64)
-            device.run(_copy_axis, n, cells.positions, k, coordinates)
+            device.run(_copy_axis, n, positions, k, coordinates)
             device.run(_rank_axis, n, device.order_of(coordinates), k, ranks)
         scale = (math.ldexp(1.0, bits) / n,) * axes
         device.run(_curve_key, n, ranks, group, (0.0,) * axes, scale, bits, keys)
@@ -177,6 +191,11 @@ def _fill_leaf(leaf, tree):
             most, last = tree.rho[j], tree.order[j]
     tree.most[node] = most
     tree.last[node] = last
+    if len(tree.least) > 0:
+        least = np.int32(2**31 - 1)
+        for j in range(begin, end):
+            least = min(least, tree.order[j])
+        tree.least[node] = least
 
 
 @kernel
@@ -191,6 +210,8 @@ def _fill_node(i, first, tree):
     best = other if is_higher(tree.most[one], tree.last[one], tree.most[other], tree.last[other]) else one
     tree.most[node] = tree.most[best]
     tree.last[node] = tree.last[best]
+    if len(tree.least) > 0:
+        tree.least[node] = min(tree.least[one], tree.least[other])
 
 
 # ------------------------------------------------------------------------------------------------------- how it is used
@@ -231,12 +252,15 @@ def smallest_higher(slot, rho, order, tree, members):
 
 
 @body
-def search_leaf(slot, own, leaf, tree, members, state):
-    """Keep the nearest of a leaf's higher points, of two that are equally near the one with the smaller index."""
-    rho, order = tree.rho[slot], tree.order[slot]
+def search_leaf(me, own, leaf, tree, members, state):
+    """Keep the nearest of a leaf's higher points, of two that are equally near the one with the smaller index.
+
+    `me` are density, index and group of the point at `own` that looks for them.
+    """
+    rho, order, group = me
     nearest2, index = state
     for j in range(leaf * LEAF, min((leaf + 1) * LEAF, len(tree.points))):
-        together = len(tree.group) == 0 or tree.group[j] == tree.group[slot]
+        together = len(tree.group) == 0 or tree.group[j] == group
         if together and is_higher(rho, order, tree.rho[j], tree.order[j]):
             d2 = distance2(own, tree.positions, j, tree.period)
             if d2 <= nearest2:
@@ -247,31 +271,34 @@ def search_leaf(slot, own, leaf, tree, members, state):
 
 
 @body
-def may_hold(slot, own, node, tree, state):
+def may_hold(me, own, node, tree, state):
     """Return whether a node may hold a higher point that is nearer, or as near and of a smaller index."""
-    if not is_higher(tree.rho[slot], tree.order[slot], tree.most[node], tree.last[node]):
+    if not is_higher(me[0], me[1], tree.most[node], tree.last[node]):
         return False
     if len(tree.group) > 0:
         half = len(tree.period) + 1
-        group = like(own[0], tree.group[slot])
+        group = like(own[0], me[2])
         if group < tree.box[node, half - 1] or group > tree.box[node, 2 * half - 1]:
             return False
-    return box_gap2(own, node, tree) <= state[0]
+    gap2 = box_gap2(own, node, tree)
+    if len(tree.least) > 0 and gap2 == state[0]:
+        return state[1] >= 0 and tree.least[node] < state[1]  # without an index, nothing so far away counts
+    return gap2 <= state[0]
 
 
 @body
-def search_below(slot, own, root, tree, members, state):
+def search_below(me, own, root, tree, members, state):
     """Search what is below `root`, of two nodes the nearer one first; bits of `trail` tell which one that was."""
     leaves = len(tree.most) >> 1
     node, trail, descends = root, np.int64(0), True
     while True:
-        if descends and may_hold(slot, own, node, tree, state):
+        if descends and may_hold(me, own, node, tree, state):
             if node < leaves:
                 first = 0 if box_gap2(own, 2 * node, tree) <= box_gap2(own, 2 * node + 1, tree) else 1
                 trail = (trail << 1) | first
                 node = 2 * node + first
                 continue
-            state = search_leaf(slot, own, node - leaves, tree, members, state)
+            state = search_leaf(me, own, node - leaves, tree, members, state)
         if node == root:
             return state
         descends = (node & 1) == (trail & 1)  # the other one is still to come
@@ -290,12 +317,13 @@ def search_tree(slot, tree, members, is_far, beyond2, delta, nearest):
     s = tree.points[slot]
     if nearest[s] < 0 and (is_far or delta[s] < np.inf):
         own = tree.positions[:, slot]
+        me = tree.rho[slot], tree.order[slot], tree.group[slot] if len(tree.group) > 0 else np.int32(0)
         leaves = len(tree.most) >> 1
         node = (np.int64(slot) >> LEAF_BITS) + leaves
         state = (like(own[0], beyond2), np.int64(-1))
-        state = search_leaf(slot, own, node - leaves, tree, members, state)
+        state = search_leaf(me, own, node - leaves, tree, members, state)
         while node > 1:
-            state = search_below(slot, own, node ^ 1, tree, members, state)
+            state = search_below(me, own, node ^ 1, tree, members, state)
             node >>= 1
         nearest2, index = state
         delta[s] = square_root(nearest2) if index >= 0 else like(delta[s], np.inf)
