@@ -9,7 +9,6 @@ ALL_THREADS = 32
 """Registers with which a multiprocessor runs all the threads that it can: 65536 over 2048."""
 
 BOUNDS = {
-    "clue._fill_leaf": 48,
     "clue._join_equal": 40,
     "clue._look_for_crowds": 40,
     "clue.count_cell": 48,
@@ -19,17 +18,18 @@ BOUNDS = {
     "clue.mark_border": 40,
     "clue.nearest_higher": 96,
     "clue.place": 104,
-    "clue.search_tree": 72,
     "clue3d.arrange": 40,
     "clue3d.density": 96,
     "clue3d.find_place": 48,
     "clue3d.nearest_higher": 96,
     "core._cell_numbers": 40,
     "core._count_cell": 40,
+    "core._fill_leaf": 48,
     "core._place_by_order": 48,
     "core._place_in_table": 48,
     "core.count_in_parts": 40,
     "core.find_home": 40,
+    "core.search_tree": 72,
     "dbscan.count_all": 48,
     "dbscan.count_heads": 40,
     "dbscan.count_of_point": 104,
