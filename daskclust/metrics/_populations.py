@@ -29,9 +29,12 @@ class PopulationF1(NamedTuple):
         Their points.
     cluster : array of int64, shape (p,)
         The matched cluster, -1 where there is none that has a point of the population.
-    precision, recall, f1 : array of float64, shape (p,)
-        The fraction of the cluster that is of the population, the fraction of the population that is in the cluster,
-        and their harmonic mean; 0 without a cluster.
+    precision : array of float64, shape (p,)
+        The fraction of the cluster that is of the population; 0 without a cluster, as the next two.
+    recall : array of float64, shape (p,)
+        The fraction of the population that is in the cluster.
+    f1 : array of float64, shape (p,)
+        Their harmonic mean.
     """
 
     mean: float

@@ -72,3 +72,13 @@ def test_levels(cupy):
     X = np.random.default_rng(2).normal(size=(24, 2))
     fine = np.arange(24) // 3
     assert_as_on_the_host(cupy, X, np.stack([fine, fine // 4], axis=1), threshold=4, distance="full")
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_new_points(cupy, rule):
+    X = cytometry(500, channels=5, rng=4)["X"].values
+    host = MahalanobisHCA(20, rule=rule, n_clusters=6).fit(X[:300])
+    device = MahalanobisHCA(20, rule=rule, n_clusters=6).fit(cupy.asarray(X[:300]))
+    found = device.predict(cupy.asarray(X))
+    assert isinstance(found, cupy.ndarray)
+    np.testing.assert_array_equal(found.get(), host.predict(X))
