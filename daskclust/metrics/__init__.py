@@ -1,7 +1,8 @@
 """How well clusterings agree: with the truth, with each other, and hierarchies by heights of points.
 
 Purity, completeness and F1 of populations compare with the truth, the Rand index and intersections over unions with any
-other clustering. `population_f1` tells of noise itself; for the others:
+other clustering. `match_clusters` follows clusters from one step of time
+to the next. It and `population_f1` tell of noise themselves; for the others:
 
 Noise is -1 on both sides. ``noise="ignore"`` (the default) means that noise is no cluster, but its points still count:
 
@@ -26,9 +27,10 @@ from ._agreement import (
     point_height_correlation,
     purity,
 )
+from ._matching import Descendants, match_clusters
 from ._populations import PopulationF1, population_f1
 
 __all__ = [
-    "ClusterIoU", "PopulationF1", "adjusted_rand_index", "cluster_iou", "completeness", "f_score",
-    "point_height_correlation", "point_heights", "population_f1", "purity",
+    "ClusterIoU", "Descendants", "PopulationF1", "adjusted_rand_index", "cluster_iou", "completeness", "f_score",
+    "match_clusters",    "point_height_correlation", "point_heights", "population_f1", "purity",
 ]  # fmt: skip
