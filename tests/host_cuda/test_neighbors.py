@@ -17,7 +17,9 @@ def test_neighbours_are_those_of_the_cpu(cupy, d, boxsize):
     assert type(counts) is type(pairs) is type(here)
     np.testing.assert_array_equal(counts.get(), neighbors.count_within(X, 1.0, **options))
     np.testing.assert_array_equal(pairs.get(), neighbors.pairs_within(X, 1.0, **options))
-    for found, wanted in zip(neighbors.nearest(here, there, **options), neighbors.nearest(X, of, **options), strict=True):
+    for found, wanted in zip(
+        neighbors.nearest(here, there, **options), neighbors.nearest(X, of, **options), strict=True
+    ):
         np.testing.assert_array_equal(found.get(), wanted)
     model, wanted = (DBSCAN(1.0, boxsize=boxsize).fit(points).predict(of) for points in (here, X))
     np.testing.assert_array_equal(model, wanted)
