@@ -24,7 +24,7 @@ BOUNDS = {
     "clue3d.nearest_higher": 96,
     "core._cell_numbers": 40,
     "core._count_cell": 40,
-    "core._fill_leaf": 56,
+    "core._fill_leaf": 64,
     "core._move_within": 48,
     "core._place_by_order": 48,
     "core._place_in_table": 48,
