@@ -15,6 +15,15 @@ from daskclust.dbscan.kernels.core_points import forget_far
 _MOST_AXES = 10
 
 
+def check_axes(d: int) -> None:
+    """Refuse more coordinates than are supported."""
+    if d > _MOST_AXES:
+        raise ValueError(
+            f"X has {d} coordinates; on a CUDA device up to {_MOST_AXES} are supported: pass it as a NumPy array, "
+            "e.g. cupy.asnumpy(X)"
+        )
+
+
 class PairSearch:
     """Points ``X`` (n, d) on a device; each point is a cell of its own, see `BlockSearch`."""
 
@@ -22,11 +31,6 @@ class PairSearch:
 
     def __init__(self, device: Host | Cuda, X: Any, eps: float, period: tuple[float, ...], extent: Any) -> None:
         n, d = X.shape
-        if d > _MOST_AXES:
-            raise ValueError(
-                f"X has {d} coordinates; on a CUDA device up to {_MOST_AXES} are supported: pass it as a NumPy array, "
-                "e.g. cupy.asnumpy(X)"
-            )
         self._device, self.memory, self._period, self.n_cells, self.in_order = device, device, period, n, True
         self.positions = device.empty((d, n + PAD), X.dtype)
         self.order, start_of = device.empty(n + PAD, np.int32), device.empty(n + PAD, np.int32)

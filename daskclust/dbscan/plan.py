@@ -26,7 +26,7 @@ from daskclust.core.space.partition import Chunk
 from daskclust.dbscan.block_search import BlockSearch, PointGroups
 from daskclust.dbscan.equal_points import PlaceSearch
 from daskclust.dbscan.kernels import bucket_sort, clusters, on_cuda
-from daskclust.dbscan.pair_search import PairSearch
+from daskclust.dbscan.pair_search import PairSearch, check_axes
 from daskclust.dbscan.tree_search import TreeSearch
 
 FINEST = 2.0**45  # of an axis: beyond, float64 coordinates hardly tell points within eps apart
@@ -181,6 +181,8 @@ class DbscanPlan(Plan):
 
         Distances within a group are the same to the bit: its points differ by 0 there.
         """
+        if device is not HOST:
+            check_axes(X.shape[1])
         if groups.of_point is not None:
             apart = 2.0 ** (math.frexp(eps)[1] + 1)  # times whole numbers it is exact
             X = np.column_stack([wrap_positions(X, period), apart * groups.of_point.astype(np.float64)])

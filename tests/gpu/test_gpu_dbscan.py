@@ -17,14 +17,12 @@ from daskclust.dbscan import block_search
 pytestmark = pytest.mark.gpu
 
 
-def fit_dbscan(case, weight_too=True):
-    """Fit cupy arrays; the results must be cupy arrays."""
+def fit_dbscan(case, all_too=True):
+    """Fit cupy arrays, other columns too if so; the results must be cupy arrays."""
     import cupy
 
-    weights = {}
-    if case.weight is not None:
-        weights = {"sample_weight": cupy.asarray(case.weight) if weight_too else case.weight}
-    fitted = case.estimator().fit(cupy.asarray(case.X), **weights)
+    beside = {name: cupy.asarray(values) if all_too else values for name, values in case.beside().items()}
+    fitted = case.estimator().fit(cupy.asarray(case.X), **beside)
     for name in ("labels_", "is_core_", "core_sample_indices_", "components_"):
         assert type(getattr(fitted, name)) is cupy.ndarray, name
     assert type(fitted.n_clusters_) is int
