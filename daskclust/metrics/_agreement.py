@@ -284,11 +284,19 @@ def _shares(
     if sample_weight is not None:
         weight = _checked("sample_weight", sample_weight, doubles, 0, "finite and not negative")
     _check_lengths(truth=rows, sample_weight=weight)
-    row_ids, row = np.unique(rows, return_inverse=True)
-    column_ids, column = np.unique(columns, return_inverse=True)
-    table = sp.coo_array((weight, (row, column)), shape=(len(row_ids), len(column_ids))).tocsr()
+    row_ids, column_ids, table = shared_members(rows, columns, weight)
     no_cluster = [int(noise == "ignore" and NOISE in ids[:1]) for ids in (row_ids, column_ids)]
     return _main_share(table.T.tocsr(), *no_cluster[::-1]), _main_share(table, *no_cluster)
+
+
+def shared_members(
+    rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64], weight: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], sp.csr_array]:
+    """Return the labels on both sides, ascending, and the weight that each pair of them shares."""
+    row_ids, row = np.unique(rows, return_inverse=True)
+    column_ids, column = np.unique(columns, return_inverse=True)
+    table = sp.coo_array((weight, (row, column)), shape=(len(row_ids), len(column_ids)))
+    return row_ids, column_ids, table.tocsr()
 
 
 def _main_share(table: sp.csr_array, row: int, column: int) -> float:

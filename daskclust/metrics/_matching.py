@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ._agreement import checked_sides
+from ._agreement import checked_sides, shared_members
 
 
 class Descendants(NamedTuple):
@@ -78,8 +78,10 @@ def match_clusters(
         common_before, common_after = before[in_before], after[in_after]
     cluster, size = np.unique(before[before >= 0], return_counts=True)
     stays = (common_before >= 0) & (common_after >= 0)
-    ends = np.stack([common_before[stays], common_after[stays]])
-    (first, last), shared = np.unique(ends, axis=1, return_counts=True)
+    ones = np.ones(stays.sum(), np.int64)
+    first_ids, last_ids, table = shared_members(common_before[stays], common_after[stays], ones)
+    pairs = table.tocoo()
+    first, last, shared = first_ids[pairs.coords[0]], last_ids[pairs.coords[1]], pairs.data
     best = _firsts(first, np.lexsort((last, -shared, first)))  # of each earlier cluster
     place = np.searchsorted(cluster, first[best])
     descendant, most = np.full(len(cluster), -1, np.int64), np.zeros(len(cluster), np.int64)

@@ -6,12 +6,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 
 from daskclust.core.merge.labels import NOISE
 
-from ._agreement import checked_sides
+from ._agreement import checked_sides, shared_members
 
 
 class PopulationF1(NamedTuple):
@@ -98,10 +97,8 @@ def population_f1(
         raise ValueError(f"match must be 'one-to-one' or 'best', got {match!r}")
     rows, columns = checked_sides("ignore", truth=truth, labels=labels)
     judged = rows != NOISE
-    population, row = np.unique(rows[judged], return_inverse=True)
-    found, column = np.unique(columns[judged], return_inverse=True)
-    ones = np.ones(len(row), np.int64)
-    common = sp.coo_array((ones, (row, column)), shape=(len(population), len(found))).toarray()
+    population, found, table = shared_members(rows[judged], columns[judged], np.ones(judged.sum(), np.int64))
+    common = table.toarray()
     size, is_cluster = common.sum(axis=1), found != NOISE
     found, common = found[is_cluster], common[:, is_cluster]
     detected = common.sum(axis=0)
