@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import math
 import warnings
@@ -14,7 +13,7 @@ import numpy as np
 from daskclust.core import hierarchy
 from daskclust.core.data.checks import check_whole
 from daskclust.core.data.columns import plain
-from daskclust.core.data.inputs import Points, cells_of, read_points, split_points, table_of
+from daskclust.core.data.inputs import Points, cells_of, read_new_points, read_points, split_points, table_of
 from daskclust.core.data.lazy import along_points, map_rows, whole
 from daskclust.core.data.nested import nest, without_lists
 from daskclust.core.device.arrays import is_dask, keeping_device, library, on_device_of, to_host
@@ -179,6 +178,7 @@ class MahalanobisHCA(Estimator):
         if labels is not None:
             columns["apriori"] = self._levels(X, labels)
         self._far = _far_spreads(X, points.axes) if isinstance(X, np.ndarray) else ""
+        self._unit = points.units.get(next(iter(points.axes), None))
         self._X = X  # for the class and the chunks of results, and for `predict`
         columns, division = _divided(columns, partition)
         results = gather(plan, columns, division, {"Z": ((n - 1, 4), np.float64), "n_apriori": ((), np.int64)})
@@ -257,13 +257,10 @@ class MahalanobisHCA(Estimator):
         >>> MahalanobisHCA(threshold=0.5).fit(X).predict([[9, 0], [1, 3]])
         array([0, 1])
         """
-        from sklearn.utils.validation import validate_data
-
         self._check_is_fitted("linkage_")
         if n_clusters is None and height is None:
             n_clusters = self.n_clusters
-        points = read_points(copy.copy(self), _cells(X), ("apriori",))
-        validate_data(self, X if points.features else points.X, reset=False, skip_check_array=True)
+        points = read_new_points(self, _cells(X), self._unit, ("apriori",))
         n = self._X.shape[0]
         read = functools.partial(hierarchy.cut, n_clusters=n_clusters, height=height, min_size=min_size)
         labels = whole(self.linkage_, read, (n,), np.int64) if is_dask(self.linkage_) else read(self.linkage_)

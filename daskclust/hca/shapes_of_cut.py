@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskclust.core.data.lazy import lazy_along, map_points, of_all
+from daskclust.core.data.lazy import map_points, map_with
 from daskclust.core.device.arrays import HOST, device_of, is_dask, to_host
 from daskclust.hca.clusters import LevelClusters
 from daskclust.hca.kernels.centers import nearest_cluster
@@ -50,13 +50,12 @@ def shapes_of_cut(X: Any, labels: Any, rule: Rule) -> CutShapes:
 def predicted(X: Any, fitted: Any, labels: Any, rule: Rule) -> Any:
     """Return the nearest cluster (n,) of each point, lazily where the points or those of the clusters are."""
     if is_dask(fitted):
-        shapes = of_all(shapes_of_cut, (fitted, labels), rule)
-        return map_points(_nearest, X if is_dask(X) else lazy_along(X, (len(X),)), shapes)
-    near = functools.partial(_nearest, shapes=shapes_of_cut(fitted, labels, rule))
+        return map_with(_nearest, X, shapes_of_cut, (fitted, labels, rule))
+    near = functools.partial(_nearest, rows=None, shapes=shapes_of_cut(fitted, labels, rule))
     return map_points(near, X) if is_dask(X) else near(X)
 
 
-def _nearest(X: Any, shapes: CutShapes) -> Any:
+def _nearest(X: Any, rows: Any, shapes: CutShapes) -> Any:
     """Return the nearest cluster (n,) of each point, where X is."""
     device = device_of(X)
     labels = device.empty(len(X), np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -66,13 +66,6 @@ def whole(result: Any, function: Callable[..., Any], shape: tuple[int, ...], dty
     meta = np.empty((0,) * len(shape), dtype)
     kind = {"dtype": dtype, "meta": meta, "token": _named(function)}
     return da.blockwise(function, axes, result, given, new_axes=sizes, concatenate=True, **kind)
-
-
-def of_all(function: Callable[..., Any], arrays: Sequence[Any], *args: Any) -> Any:
-    """Return ``function(*arrays, *args)``, delayed; it is given each of the dask arrays as one array."""
-    import dask
-
-    return dask.delayed(function)(*(each.rechunk(-1).to_delayed().item() for each in arrays), *args)
 
 
 def along_points(array: Any, X: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 from daskclust.core.data.checks import check_count
 from daskclust.core.device.arrays import Cuda, Host, device_of, on_device_of
 from daskclust.core.device.kernels import body, kernel
-from daskclust.core.device.operations import like, square_root, times
+from daskclust.core.device.operations import square_root, times
 from daskclust.core.space.box_tree import (
     LEAF,
     BoxTree,
@@ -30,42 +30,34 @@ from daskclust.core.space.partition import Chunk
 _EVERY = 64  # searches that a thread takes at least
 
 
-def plant(
-    X: Any, period: tuple[float, ...], *, level: Any = None, order: Any = None, group: Any = None, dtype: Any = None
-) -> BoxTree:
-    """Return the tree of points ``X`` (n, d), kept for any number of searches; distances are computed in `dtype`.
+def plant(X: Any, period: tuple[float, ...], order: Any = None) -> BoxTree:
+    """Return the tree of points ``X`` (n, d), kept for any number of searches; distances are computed in float64.
 
-    `level` is what a search may ask more of than of itself, `order` tells equally near points apart, the smallest
-    first; by default all are of level 1, in the order of their rows. Searches stay within a `group` if it is given.
+    `order` tells equally near points apart, the smallest first; by default that of their rows.
     """
     device, n = device_of(X), len(X)
-    positions, extent = _positions(device, Chunk({"X": X}), period, dtype or np.float64)
-    level = device.full(n, 1, positions.dtype) if level is None else level
+    positions, extent = _positions(device, Chunk({"X": X}), period)
     order = device.cast(device.count_up(n) if order is None else order, np.int32)
-    group = device.empty(0, np.int32) if group is None else group
-    tree = make_tree(device, positions, period, n, (level, order, group), extent, has_least=True)
+    columns = device.full(n, 1, np.float64), order, device.empty(0, np.int32)  # all are higher than what searches
+    tree = make_tree(device, positions, period, n, columns, extent, has_least=True)
     return BoxTree(period, *(array.copy() for array in tree[1:]))  # what serves again is not kept
 
 
-def nearest(tree: BoxTree, X: Any, ids: Any, beyond2: Any, level: Any = None, group: Any = None) -> tuple[Any, Any]:
-    """Return the order of the nearest point of at least its `level` for each of ``X`` (n, d), and its distance.
+def nearest(tree: BoxTree, X: Any, ids: Any, beyond2: float) -> tuple[Any, Any]:
+    """Return the order of the nearest point for each of ``X`` (n, d), and its distance.
 
     Of squared distances only those below `beyond2` count; -1 and inf where there is none. `ids` are for messages.
     """
-    device, tree, points, positions = _asking(tree, X, ids, group)
-    index, distance = device.empty(len(X), np.int64), device.empty(len(X), positions.dtype)
-    nothing = no_members(device, tree.rho.dtype)
-    level, group = (
-        device.empty(0, like.dtype) if a is None else a for a, like in ((level, tree.rho), (group, tree.order))
-    )
-    args = points, positions, level, group, tree, nothing, positions.dtype.type(beyond2), distance, index
+    device, tree, points, positions = _asking(tree, X, ids)
+    index, distance = device.empty(len(X), np.int64), device.empty(len(X), np.float64)
+    args = points, positions, tree, no_members(device, np.float64), np.float64(beyond2), distance, index
     device.run(find_nearest.bind(**_metric(tree)), len(X), *args, grain=_EVERY)
     return index, distance
 
 
 def plant_labels(X: Any, labels: Any, period: tuple[float, ...]) -> BoxTree:
     """Return the tree of points with labels, for `nearest_label`."""
-    return plant(X, period, order=labels)
+    return plant(X, period, labels)
 
 
 def nearest_label(X: Any, rows: Any, tree: BoxTree, beyond2: float) -> Any:
@@ -98,22 +90,22 @@ def _metric(tree: BoxTree) -> dict[str, Any]:
     return {"distance2": periodic_distance2} if any(tree.period) else {}
 
 
-def _positions(device: Host | Cuda, chunk: Chunk, period: tuple[float, ...], dtype: Any) -> tuple[Any, Any]:
+def _positions(device: Host | Cuda, chunk: Chunk, period: tuple[float, ...]) -> tuple[Any, Any]:
     """Return coordinates (d, n) of checked points within the period, and their extent."""
     X = chunk.columns["X"]
     check_count(len(X))
     low, high = extent_of(chunk)
-    positions, cycle = device.empty(X.shape[::-1], dtype), np.array(period)
+    positions, cycle = device.empty(X.shape[::-1], np.float64), np.array(period)
     device.run(_move_within, len(X), X, period, positions)
     return positions, np.where(cycle > 0, [np.zeros(len(cycle)), cycle], [low, high])
 
 
-def _asking(tree: BoxTree, X: Any, ids: Any, group: Any = None) -> tuple[Any, BoxTree, Any, Any]:
+def _asking(tree: BoxTree, X: Any, ids: Any) -> tuple[Any, BoxTree, Any, Any]:
     """Return the device, the tree on it, and the order along the curve and the coordinates of points that search."""
     device = device_of(X)
     tree = BoxTree(tree.period, *(on_device_of(X, array) for array in tree[1:]))
-    positions, extent = _positions(device, Chunk({"X": X}, ids), tree.period, tree.positions.dtype)
-    points = along_curve(device, positions, len(X), device.empty(0, np.int32) if group is None else group, extent)
+    positions, extent = _positions(device, Chunk({"X": X}, ids), tree.period)
+    points = along_curve(device, positions, len(X), device.empty(0, np.int32), extent)
     return device, tree, points, positions
 
 
@@ -124,14 +116,12 @@ def _move_within(i, X, period, positions):
 
 
 @kernel
-def find_nearest(slot, points, positions, level, group, tree, members, beyond2, distance, nearest):
-    """Search the whole tree for the nearest point that is of the own level or higher."""
+def find_nearest(slot, points, positions, tree, members, beyond2, distance, nearest):
+    """Search the whole tree for the nearest point."""
     i = points[slot]
-    own = positions[:, i]
-    # an order before all others: those of the same level are higher
-    me = level[i] if len(level) > 0 else like(own[0], 0), np.int32(-1), group[i] if len(group) > 0 else np.int32(0)
-    nearest2, index = search_below(me, own, np.int64(1), tree, members, (like(own[0], beyond2), np.int64(-1)))
-    distance[i] = square_root(nearest2) if index >= 0 else like(own[0], np.inf)
+    own, me = positions[:, i], (0.0, np.int32(-1), np.int32(0))  # lower than all others
+    nearest2, index = search_below(me, own, np.int64(1), tree, members, (beyond2, np.int64(-1)))
+    distance[i] = square_root(nearest2) if index >= 0 else np.inf
     nearest[i] = index
 
 
@@ -139,7 +129,7 @@ def find_nearest(slot, points, positions, level, group, tree, members, beyond2, 
 def box_far2(own, node, tree):
     """Return an upper bound of the squared distances between a point and those in a node's box."""
     axes = len(tree.period)
-    total = like(own[0], 0)
+    total = 0.0
     for k in range(axes):
         far = max(abs(own[k] - tree.box[node, k]), abs(own[k] - tree.box[node, axes + 1 + k]))
         total = total + times(far, far)
