@@ -26,8 +26,38 @@ Floats = npt.NDArray[np.float64]
 _OF_CHIPS = {SIDES[layout][::-1]: SIDES[layout] for layout in ("chips", "timepix4")}  # shapes of matrices, by [y, x]
 
 
+class _OfPixels:
+    """Energies of the pixels of one chip, of which a subclass says how they follow from ToT."""
+
+    __slots__ = ()
+    sides: tuple[int, int]
+
+    def energy(self, x: npt.ArrayLike, y: npt.ArrayLike, tot: npt.ArrayLike) -> Floats:
+        """Return the energy of hits.
+
+        Parameters
+        ----------
+        x, y : array_like of int, shape (n,)
+            Pixels of the chip.
+        tot : array_like, shape (n,)
+            Time over threshold, in the unit of the calibration.
+
+        Returns
+        -------
+        numpy.ndarray of float64, shape (n,)
+            In keV. NaN where the pixel has no calibration, and where no energy has this ToT.
+        """
+        columns, rows = np.asarray(x, np.int64), np.asarray(y, np.int64)
+        remedy = "give x and y of the chip, or a Dataset with common coordinates to calibrate"
+        _check_pixels(columns, rows, remedy, self.sides)
+        return self._energy(rows * self.sides[0] + columns, np.asarray(tot, np.float64))
+
+    def _energy(self, pixel: npt.NDArray[np.int64], tot: Floats) -> Floats:
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Calibration:
+class Calibration(_OfPixels):
     """Energy calibration of the pixels of one chip: ToT = a*E + b - c/(E - t).
 
     Parameters
@@ -51,24 +81,9 @@ class Calibration:
             raise ValueError(f"matrices a, b, c and t have shapes {listed(sorted(shapes))}; give those of one chip")
         object.__setattr__(self, "sides", _OF_CHIPS[shapes.pop()])
 
-    def energy(self, x: npt.ArrayLike, y: npt.ArrayLike, tot: npt.ArrayLike) -> Floats:
-        """Return the energy of hits.
-
-        Parameters
-        ----------
-        x, y : array_like of int, shape (n,)
-            Pixels of the chip.
-        tot : array_like, shape (n,)
-            Time over threshold in the unit of the matrices.
-
-        Returns
-        -------
-        numpy.ndarray of float64, shape (n,)
-            In keV. NaN where a is 0 or a coefficient is NaN, and where no energy has this ToT.
-        """
-        pixel = _numbers_of(x, y, self.sides)
+    def _energy(self, pixel: npt.NDArray[np.int64], tot: Floats) -> Floats:
+        """Return the energy where the curve has this ToT: none where a is 0."""
         a, b, c, t = (np.asarray(getattr(self, name), np.float64).ravel()[pixel] for name in "abct")
-        tot = np.asarray(tot, np.float64)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             root = np.sqrt((b + a * t - tot) ** 2 + 4 * a * c)
             energy: Floats = (a * t + tot - b + root) / (2 * a)
@@ -77,8 +92,10 @@ class Calibration:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CalibrationTable:
+class CalibrationTable(_OfPixels):
     """Energy calibration of the pixels of one chip as a table: the ToT of each pixel at some energies.
+
+    Energies of hits are on the straight lines between these, and on the last line beyond; NaN below the first.
 
     Parameters
     ----------
@@ -109,30 +126,16 @@ class CalibrationTable:
         object.__setattr__(self, "tot", np.where(np.isnan(tot).any(axis=0), np.nan, tot).reshape(len(tot), -1))
         object.__setattr__(self, "energies", energies)
 
-    def energy(self, x: npt.ArrayLike, y: npt.ArrayLike, tot: npt.ArrayLike) -> Floats:
-        """Return the energy of hits: on straight lines between the energies of the table, and on the last line beyond.
-
-        Parameters
-        ----------
-        x, y : array_like of int, shape (n,)
-            Pixels of the chip.
-        tot : array_like, shape (n,)
-            Time over threshold in the unit of the table.
-
-        Returns
-        -------
-        numpy.ndarray of float64, shape (n,)
-            In keV. NaN where the pixel has no table, and below its first ToT, where its curve is not known.
-        """
-        pixel, counts = _numbers_of(x, y, self.sides), np.asarray(tot, np.float64)
+    def _energy(self, pixel: npt.NDArray[np.int64], tot: Floats) -> Floats:
+        """Return energies on straight lines, the last one of which goes on; the curve below the first is not known."""
         table, energies = np.asarray(self.tot), np.asarray(self.energies)
         below = np.zeros(len(pixel), np.int64)  # how many ToT of the pixel are not above that of the hit
         for bit in reversed(range(len(table).bit_length())):
             more = np.minimum(below + (1 << bit), len(table))
-            below = np.where(table[more - 1, pixel] <= counts, more, below)
+            below = np.where(table[more - 1, pixel] <= tot, more, below)
         k = np.clip(below - 1, 0, len(table) - 2)
         first, last = table[k, pixel], table[k + 1, pixel]
-        energy = energies[k] + (energies[k + 1] - energies[k]) * (counts - first) / (last - first)
+        energy = energies[k] + (energies[k + 1] - energies[k]) * (tot - first) / (last - first)
         return np.where(below > 0, energy, np.nan)
 
 
@@ -279,13 +282,6 @@ def _energy_of(
         _check_pixels(columns[of_chip], rows[of_chip], remedy, own.sides, number)
         energy[of_chip] = own.energy(columns[of_chip], rows[of_chip], counts[of_chip])
     return energy
-
-
-def _numbers_of(x: npt.ArrayLike, y: npt.ArrayLike, sides: tuple[int, int]) -> npt.NDArray[np.int64]:
-    """Return the numbers of pixels of a chip, row by row."""
-    columns, rows = np.asarray(x, np.int64), np.asarray(y, np.int64)
-    _check_pixels(columns, rows, "give x and y of the chip, or a Dataset with common coordinates to calibrate", sides)
-    return rows * sides[0] + columns
 
 
 def _check_pixels(
