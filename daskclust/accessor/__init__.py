@@ -71,11 +71,10 @@ class ClustAccessor:
 
     Notes
     -----
-    Lengths are in the unit of the coordinates. Some parameters are the same in all methods: `coordinates` names the
-    variables that are coordinates, of which all are converted to the unit of the first one (default: ``x``, ``y``, and
-    ``z`` where there is no ``layer``); `event` that with the event of each point, each of which is clustered by itself
-    (default: ``event`` where it is there and no coordinate; None: not used); `partition` is how a Dataset of dask
-    arrays is divided, see ``fit`` of the estimators: DBSCAN takes a sample of several chunks if there are no events.
+    Lengths are in the unit of the coordinates. `coordinates` names the variables that are coordinates, all converted to
+    the unit of the first (default: ``x``, ``y``, and ``z`` where there is no ``layer``). `event` names the variable with
+    events, each of which is clustered by itself (default: ``event`` where it is no coordinate; None: not used).
+    `partition` is how a Dataset of dask arrays is divided: see ``fit``. DBSCAN samples several chunks without events.
 
     Examples
     --------

@@ -19,7 +19,6 @@ from daskclust.core.data.quote import in_sheet, listed
 from daskclust.core.data.units import BOX
 from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
 from daskclust.io.blocks import Block, as_text, blocks_of, column_dtypes, in_memory, native, only_dim, with_scalars_told
-from daskclust.io.brought import brought_reader, read_by
 from daskclust.io.files import (
     HDF5,
     NEXUS,
@@ -32,6 +31,7 @@ from daskclust.io.files import (
     known_suffix,
     split_member,
 )
+from daskclust.io.package_readers import read_by, reader_of_package
 from daskclust.io.replacing import check_kind, replacing, replacing_folder
 from daskclust.io.rows import OnDemand, rows_of_chunk
 from daskclust.io.schema import Columns, Naming, Needs, check_units, to_dataset
@@ -151,9 +151,9 @@ def read_hits(
     name = name.rstrip("/") if os.path.isdir(name) else name
     if not is_parts(name):
         check_file(name)
-    entry = None if name.lower().endswith(READABLE) else brought_reader(name)
+    entry = None if name.lower().endswith(READABLE) else reader_of_package(name)
     if entry is not None:
-        return _as_brought(entry, name, field, chunks, {"columns": columns, "units": units, "layout": layout}, needs)
+        return _by_package(entry, name, field, chunks, {"columns": columns, "units": units, "layout": layout}, needs)
     suffix, units = known_suffix(name, READABLE), units or {}
     naming = Naming(None if field is None else FIELDS[field], columns, name, needs=needs or {})
     if suffix in PARQUET:
@@ -183,10 +183,10 @@ def read_hits(
     return ds.chunk({known.dim: int(chunks)}, name_prefix="daskclust-io-")
 
 
-def _as_brought(
+def _by_package(
     entry: EntryPoint, name: str, field: str | None, chunks: int | None, given: Mapping[str, Any], needs: Needs | None
 ) -> xr.Dataset:
-    """Return the points of a file by the reader of another package, which has the last word on names and units."""
+    """Return the points of a file by the reader of another package, which chooses names and units."""
     for option, value in given.items():
         if value is not None:
             raise ValueError(f"{option} cannot be chosen of {name}, which {entry.value} reads; leave it out")

@@ -15,7 +15,7 @@ GROUP = "daskclust.readers"
 """Entry points of this group are readers: of files with the extension that is their name."""
 
 
-def brought_reader(path: str) -> EntryPoint | None:
+def reader_of_package(path: str) -> EntryPoint | None:
     """Return the reader that an installed package has for the extension of a file, or None."""
     suffix = Path(path).suffix.lower()[1:]
     found = list(entry_points(group=GROUP, name=suffix)) if suffix else []
