@@ -72,8 +72,8 @@ class ClustAccessor:
     Notes
     -----
     Lengths are in the unit of the coordinates. `coordinates` names the variables that are coordinates, all converted to
-    the unit of the first (default: ``x``, ``y``, and ``z`` where there is no ``layer``). `event` names the variable with
-    events, each of which is clustered by itself (default: ``event`` where it is no coordinate; None: not used).
+    the unit of the first (default: ``x``, ``y``, and ``z`` where there is no ``layer``). `event` names the variable
+    with events, each clustered by itself (default: ``event`` where it is no coordinate; None: not used).
     `partition` is how a Dataset of dask arrays is divided: see ``fit``. DBSCAN samples several chunks without events.
 
     Examples
