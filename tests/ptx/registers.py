@@ -31,7 +31,7 @@ BOUNDS = {
     "core.count_in_parts": 40,
     "core.count_near": 48,
     "core.find_home": 40,
-    "core.find_nearest": 56,
+    "core.find_nearest": 48,
     "core.pair_near": 48,
     "core.search_tree": 72,
     "dbscan.count_all": 48,
