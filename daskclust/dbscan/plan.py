@@ -33,6 +33,7 @@ FINEST = 2.0**45  # of an axis: beyond, float64 coordinates hardly tell points w
 Search = BlockSearch | TreeSearch | PairSearch | PlaceSearch
 MOST_NEIGHBOURS = 2**31 - 1  # of a point: more than a chunk holds
 _MOST_AXES = 3  # that cells serve
+_RUN = 64  # cells whose points are counted together, on the CPU
 
 
 class LinkedSets(NamedTuple):
@@ -67,7 +68,7 @@ class DbscanPlan(Plan):
     @property
     def kernels(self) -> int:
         """About how many kernels a fit in memory needs."""
-        return 16 if self.links_alone else 19
+        return 18 if self.links_alone else 21
 
     @property
     def links_alone(self) -> bool:
@@ -202,9 +203,11 @@ class DbscanPlan(Plan):
         n, cells = len(search.order) - PAD, search.n_cells
         first, size = (search.memory.empty(cells, np.int32) for _ in range(2))
         is_first = search.memory.empty(n, np.bool_)
-        device.run(clusters.start_counts, max(n, cells), first, size, is_first)
+        is_first.fill(False)
         args = search.start, search.order, search.stop, search.in_order, owned, parent, first, size
-        device.run(clusters.first_points, cells, *args)
+        device.run(clusters.count_cells, cells, *args)
+        length = _RUN if device is HOST else 1
+        device.run(clusters.count_sets, -(-cells // length), length, parent, first, size, grain=8192 // length)
         return first, size, is_first
 
     def _results(self, device: Host | Cuda, X: Any, search: Search, parent: Any) -> dict[str, Any]:
@@ -212,12 +215,14 @@ class DbscanPlan(Plan):
         n, cells = len(X), search.n_cells
         first, size, is_first = self._count(device, search, parent, device.empty(0, np.bool_))
         least = np.int32(min(self.min_size, MOST_NEIGHBOURS))
-        device.run(clusters.mark_first, cells, search.start, search.stop, parent, first, size, least, is_first)
-        up_to = search.memory.empty(n, np.int32)
-        device.running_sum(is_first, up_to)
+        device.run(clusters.mark_first, cells, parent, first, size, least, is_first)
+        words = -(-n // 64)
+        points = clusters.FirstPoints(search.memory.empty(words, np.uint64), search.memory.empty(words, np.int32))
+        device.run(clusters.pack_first, words, is_first, points, grain=256)
+        device.running_sum(points.up_to, points.up_to)
         number = search.memory.empty(cells, np.int32)
-        sets = parent, first, size, least, up_to
-        device.run(clusters.number_cells, cells, search.start, search.stop, *sets, number)
+        device.run(clusters.number_roots, cells, parent, first, size, least, points, number)
+        device.run(clusters.number_cells, cells, parent, number)
         label = search.memory.empty(0 if self.links_alone else n, np.int32)
         if not self.links_alone:
             search.label_border(number, device.empty(0, np.int32), label)
@@ -232,7 +237,7 @@ class DbscanPlan(Plan):
         else:
             args = search.start, search.order, search.stop, number, label
             device.run(on_cuda.label_point, n, *args, labels, is_core)
-        n_clusters = int(device.to_host(up_to[n - 1 :])[0])
+        n_clusters = int(device.to_host(points.up_to[words - 1 :])[0])
         return {"labels": labels, "is_core": is_core, "n_clusters": n_clusters}
 
     def _sets(self, device: Host | Cuda, chunk: Chunk, search: Search, parent: Any) -> tuple[LinkedSets, Fragments]:

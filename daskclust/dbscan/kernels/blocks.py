@@ -312,9 +312,14 @@ def fold_part(state, a, part, lowest_of_own, blocks, context):
 def is_inside(block, blocks):
     """Return whether no block around a block lies around a period."""
     grid, axes = blocks.grid, len(blocks.grid.period)
-    inside = not grid.always_wraps
+    has_periods = False
+    for k in range(axes):
+        has_periods = has_periods or grid.period[k] > 0.0
+    if not has_periods or grid.always_wraps:
+        return not grid.always_wraps
     x, y = row_of(block, blocks)
     at = (x - before_group(x, grid), y, np.int64(blocks.column[block]))
+    inside = True
     for k in range(axes):
         if grid.period[k] > 0.0:
             inside = inside and 0 < at[3 - axes + k] < grid.blocks[3 - axes + k] - 1
@@ -343,13 +348,18 @@ def fold_codes(state, a, codes, blocks, context):
     while codes != 0:
         code = np.int64(lowest_bit(codes))
         codes &= codes - ONE
-        b = np.int64(a)
-        if code != SELF:
-            row = code // 3
-            step = row_step(row // 3 - 1, row % 3 - 1, blocks.grid) + code - 3 * row - 1
-            b = block_at(np.uint64(blocks.inside[a] + step), blocks)
-        state = meet(state, a, b, code, False, context)
+        state = meet(state, a, block_seen(a, code, blocks), code, False, context)
     return state
+
+
+@body
+def block_seen(a, code, blocks):
+    """Return the block that is seen from block `a`, which is inside the grid, with this code."""
+    if code == SELF:
+        return np.int64(a)
+    row = code // 3
+    step = row_step(row // 3 - 1, row % 3 - 1, blocks.grid) + code - 3 * row - 1
+    return block_at(np.uint64(blocks.inside[a] + step), blocks)
 
 
 @body

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from daskclust.core.device.kernels import body, kernel
-from daskclust.core.device.operations import atomic_add, atomic_min, lowest_bit
+from daskclust.core.device.operations import atomic_add, atomic_min, count_bits, lowest_bit
 from daskclust.core.device.unionfind import find
 from daskclust.dbscan.kernels.blocks import ONE, fold_near
 from daskclust.dbscan.kernels.cells import cell_at, some_cell, touches
@@ -16,56 +18,84 @@ NONE = np.int32(2**31 - 1)  # no cluster
 
 
 @kernel
-def start_counts(i, first, size, is_first):
-    """Start with no point in any set, for `first_points`, and no first point of a cluster, for `mark_first`."""
-    if i < len(first):
-        first[i], size[i] = NONE, 0
-    if i < len(is_first):
-        is_first[i] = False
-
-
-@kernel
-def first_points(cell, start, order, stop, in_order, owned, parent, first, size):
-    """Find the first core point in the order of the input, and the number of core points, of each set of cells.
+def count_cells(cell, start, order, stop, in_order, owned, parent, first, size):
+    """Find the first core point in the order of the input, and the number of core points, of each cell, and its root.
 
     Only own points are counted: `owned` tells them by their place in the input; it is empty where all are. `in_order`
-    says that the core points of a cell stand as in the input. Each cell's parent becomes the root of its set.
+    says that the core points of a cell stand as in the input.
     """
     begin, end = start[cell], stop[cell]
-    if begin == end:
-        return
-    root = find(parent, cell)
-    parent[cell] = root
-    least, own = order[begin], np.int32(end - begin)
-    if not in_order:
-        for i in range(begin, end):
-            least = min(least, order[i])
+    least, own = NONE, np.int32(end - begin)
+    for i in range(begin, min(begin + 1, end) if in_order else end):
+        least = min(least, order[i])
     if len(owned) > 0:
         own = np.int32(0)
         for i in range(begin, end):
-            own += 1 if owned[order[i]] else 0
-    if least < first[root]:  # a stale value is only too large
+            own += np.int32(1) if owned[order[i]] else np.int32(0)
+    first[cell], size[cell] = least, own
+    parent[cell] = find(parent, cell)
+
+
+@kernel
+def count_sets(run, length, parent, first, size):
+    """Add what `count_cells` found to the root of each set, of a run of `length` cells: many side by side have one."""
+    last, least, own = np.int32(-1), NONE, np.int32(0)
+    for cell in range(run * length, min((run + 1) * length, len(parent))):
+        root = parent[cell]
+        if root != cell:
+            if root != last:
+                add_to_set(last, least, own, first, size)
+                last, least, own = root, NONE, np.int32(0)
+            least = min(least, first[cell])
+            own += size[cell]
+    add_to_set(last, least, own, first, size)
+
+
+@body
+def add_to_set(root, least, own, first, size):
+    """Add points to those of a set; -1 is none."""
+    if root >= 0 and least < first[root]:  # a stale value is only too large
         atomic_min(first, root, least)
-    if own > 0:
+    if root >= 0 and own > 0:
         atomic_add(size, root, own)
 
 
 @kernel
-def mark_first(cell, start, stop, parent, first, size, least, is_first):
+def mark_first(cell, parent, first, size, least, is_first):
     """Mark the first point of every cluster that has at least `least` points."""
-    if parent[cell] == cell and stop[cell] > start[cell] and size[cell] >= least:
+    if (size[cell] >= least) & (parent[cell] == cell):  # one branch, seldom taken
         is_first[first[cell]] = True
 
 
-@kernel
-def number_cells(cell, start, stop, parent, first, size, least, up_to, number):
-    """Write the cluster that the core points of a cell are in, `NONE` if it has fewer than `least` points.
+class FirstPoints(NamedTuple):
+    """Which points of the input are the first of a cluster, 64 to a word: few bytes, so that ranks are at hand."""
 
-    `up_to` counts the first points of clusters up to each point of the input.
-    """
-    root = parent[cell]
-    has = stop[cell] > start[cell] and size[root] >= least
-    number[cell] = np.int32(up_to[first[root]] - 1) if has else NONE
+    bits: Any  # (n / 64,) uint64
+    up_to: Any  # (n / 64,) int32: how many there are up to the end of each word
+
+
+@kernel
+def pack_first(word, is_first, points):
+    """Write a word of `points`, and how many bits it has."""
+    found = np.uint64(0)
+    for i in range(64 * word, min(64 * word + 64, len(is_first))):
+        found |= np.uint64(is_first[i]) << np.uint64(i & 63)
+    points.bits[word], points.up_to[word] = found, count_bits(found)
+
+
+@kernel
+def number_roots(cell, parent, first, size, least, points, number):
+    """Write the cluster of each set that has at least `least` core points at its root, `NONE` at all other cells."""
+    number[cell] = NONE
+    if (size[cell] >= least) & (parent[cell] == cell):
+        word = first[cell] >> 6
+        number[cell] = points.up_to[word] - np.int32(count_bits(points.bits[word] >> np.uint64(first[cell] & 63)))
+
+
+@kernel
+def number_cells(cell, parent, number):
+    """Write the cluster that the core points of a cell are in: that of its root."""
+    number[cell] = number[parent[cell]]
 
 
 @body

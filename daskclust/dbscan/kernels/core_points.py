@@ -6,9 +6,11 @@ import numpy as np
 
 from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.operations import bits_of, count_bits, lane_width, load, lowest_bit
-from daskclust.dbscan.kernels.blocks import BUNDLE, ONE, SELF, fold_near
+from daskclust.dbscan.kernels.blocks import BUNDLE, ONE, SELF, block_seen, codes_around, fold_around, fold_near
 from daskclust.dbscan.kernels.distances import are_near, point_gap2
 from daskclust.dbscan.kernels.masks import MOST, beside_block, core_of, near_lanes, ones
+
+MANY = 4 * BUNDLE  # points of a block whose boxes are worth a look
 
 
 @body
@@ -18,7 +20,7 @@ def add_population(state, a, b, code, wraps, context):
     return state if state >= enough else state + np.int64(blocks.first[b + 1] - blocks.first[b])
 
 
-fold_population = fold_near.bind(meet=add_population)
+fold_population = fold_around.bind(meet=add_population)
 
 
 @kernel
@@ -27,7 +29,14 @@ def count_neighbours(a, blocks, everyone, limits, enough, count):
     begin, end = blocks.first[a], blocks.first[a + 1]
     for i in range(begin, end):
         count[i] = 0
-    if fold_population(np.int64(0), a, blocks, (blocks, enough)) < enough:
+    is_inside = len(blocks.inside) > 0 and blocks.inside[a] >= 0
+    codes = codes_around(blocks.inside[a], blocks) ^ (ONE << np.uint64(SELF)) if is_inside else np.uint64(0)
+    population, others = np.int64(end - begin), codes
+    while population < enough and others != 0:
+        b = block_seen(a, np.int64(lowest_bit(others)), blocks)
+        population += blocks.first[b + 1] - blocks.first[b]
+        others &= others - ONE
+    if population < enough and (is_inside or fold_population(np.int64(0), a, blocks, (blocks, enough)) < enough):
         return
     if end - begin >= enough:  # points of one cell are all neighbours
         for cell in range(blocks.first_cell[a], blocks.first_cell[a + 1]):
@@ -35,48 +44,70 @@ def count_neighbours(a, blocks, everyone, limits, enough, count):
                 for i in range(blocks.start[cell], blocks.start[cell + 1]):
                     count[i] = enough
     context = (blocks, everyone, limits, enough, count)
-    if count_in_block(True, a, a, np.int64(SELF), blocks.grid.always_wraps, context):
-        fold_counts(True, a, blocks, context)
+    left = short_of(np.uint64(begin), min(np.uint64(end - begin), MOST), count, enough)
+    if end - begin == 1:
+        count[begin] = 1
+    else:
+        left = count_in_block(left, a, a, np.int64(SELF), blocks.grid.always_wraps, context)
+    if not is_inside:
+        fold_counts(left, a, blocks, context)
+    while codes != 0 and left != 0:
+        code = np.int64(lowest_bit(codes))
+        left = count_in_block(left, a, block_seen(a, code, blocks), code, False, context)
+        codes &= codes - ONE
 
 
 @body
-def count_in_others(state, a, b, code, wraps, context):
+def count_in_others(left, a, b, code, wraps, context):
     """As `count_in_block`, of other blocks than `a` itself."""
-    return count_in_block(state, a, b, code, wraps, context) if state and a != b else state
+    return count_in_block(left, a, b, code, wraps, context) if left != 0 and a != b else left
 
 
 @body
-def count_in_block(state, a, b, code, wraps, context):
-    """Add the neighbours in block b to the counts of block a's points; return whether any needs more."""
-    blocks, everyone, limits, enough, count = context
+def count_in_block(left, a, b, code, wraps, context):
+    """Add the neighbours in block b to the counts of those points `left` of block a; return those that need more.
+
+    Of a block of more than 64 points, `left` tells only whether there are any.
+    """
+    blocks, _, _, enough, count = context
     begin, end = np.uint64(blocks.first[a]), np.uint64(blocks.first[a + 1])
-    j, last = np.uint64(blocks.first[b]), np.uint64(blocks.first[b + 1])
-    any_left = False
+    if end - begin <= MOST:
+        return count_of_mask(left, begin, end - begin, a, b, wraps, context)
+    left = np.uint64(0)
     while begin < end:
         n = min(end - begin, MOST)
-        left = short_of(begin, n, count, enough)
-        near = left
-        if a != b and left != 0 and not wraps:
-            near = beside_block(begin, n, left, b, blocks, limits)
-        while near != 0:
-            bit = near & (~near + ONE)
-            near ^= bit
-            i = begin + lowest_bit(bit)
-            if wraps:
-                total = count_exactly(i, j, last, count[i], enough, blocks, limits)
-            elif last - j == 1 and a != b:
-                total = count[i] + 1
-            else:
-                total = count_points(i, j, last, count[i], enough, everyone, blocks, limits)
-            count[i] = total
-            if total >= enough:
-                left ^= bit
-        any_left = any_left or left != 0
+        left |= count_of_mask(short_of(begin, n, count, enough), begin, n, a, b, wraps, context)
         begin += n
-    return any_left
+    return left
 
 
-fold_counts = fold_near.bind(meet=count_in_others)
+@body
+def count_of_mask(left, begin, n, a, b, wraps, context):
+    """As `count_in_block`, of `n` <= 64 points of block a from `begin` on."""
+    blocks, everyone, limits, enough, count = context
+    j, last = np.uint64(blocks.first[b]), np.uint64(blocks.first[b + 1])
+    near = left
+    if a != b and left != 0 and not wraps:
+        near = beside_block(begin, n, left, b, blocks, limits)
+    while near != 0:
+        bit = near & (~near + ONE)
+        near ^= bit
+        i = begin + lowest_bit(bit)
+        if wraps:
+            total = count_exactly(i, j, last, count[i], enough, blocks, limits)
+        elif last - j == 1 and a != b:
+            total = count[i] + 1
+        elif last - j >= MANY:
+            total = count_points(i, j, last, count[i], enough, everyone, blocks, limits)
+        else:
+            total = count_few(i, j, last, count[i], enough, blocks, limits)
+        count[i] = total
+        if total >= enough:
+            left ^= bit
+    return left
+
+
+fold_counts = fold_around.bind(meet=count_in_others)
 
 
 @body
@@ -87,6 +118,15 @@ def short_of(i, n, count, enough):
         found |= np.uint64(bits_of(load(count, i + k, lane_width()) < enough)) << k
         k += np.uint64(lane_width())
     return found & ones(n)
+
+
+@body
+def count_few(i, j, last, total, enough, blocks, limits):
+    """Add to `total` how many of the points `j` to `last` - 1 are within eps of point i, while it is not enough."""
+    while j < last and total < enough:
+        total += np.int32(count_bits(near_lanes(i, j, ones(last - j), blocks, limits)))
+        j += np.uint64(lane_width())
+    return total
 
 
 @body
@@ -225,6 +265,13 @@ def gather_core(block, blocks, enough, count, stop, held):
     """Move the core points of each cell of a block to its front; they end at `stop`, `held` has a bit for each cell."""
     mask = blocks.occupied[block]
     cell = blocks.first_cell[block]
+    begin, end = np.uint64(blocks.first[block]), np.uint64(blocks.first[block + 1])
+    short = short_of(begin, min(end - begin, MOST), count, enough)
+    if end - begin <= MOST and (short == 0 or short == ones(end - begin)):  # of most blocks all are, or none
+        for c in range(cell, blocks.first_cell[block + 1]):
+            stop[c] = blocks.start[c + 1] if short == 0 else blocks.start[c]
+        held[block] = mask if short == 0 else 0
+        return
     holding = np.int64(0)
     while mask != 0:
         if gather_in_cell(cell, blocks, enough, count, stop):
