@@ -100,7 +100,9 @@ def test_what_is_no_gate_is_refused(tube: Path, tmp_path: Path) -> None:
         (cells.isel(channel=[1, 4]), LABELS, r"got 4 in 1 channels"),
         (cells, LABELS[1:], r"labels"),
         (cells, None, r"no variable label"),
-        (io.open_fcs(tube, compensate=SPILL), LABELS, r"raw=False"),
+        (io.open_fcs(tube, compensate=SPILL), LABELS, r"by a matrix .* raw=False"),
+        (cells.drop_attrs().assign_attrs(transform="arcsinh"), LABELS, r"by a cofactor .* raw=False"),
+        (cells.assign_attrs(transform="logicle"), LABELS, r"by a function .* raw=False"),
     ):
         with pytest.raises(ValueError, match=match):
             io.write_gatingml(ds, path, labels)

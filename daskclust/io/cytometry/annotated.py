@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from daskclust.core.data.checks import check_length
-from daskclust.core.data.columns import label_numbers, plain
+from daskclust.core.data.columns import plain
 from daskclust.core.data.foreign import comes_from
 from daskclust.core.device.arrays import to_host
+from daskclust.io.cytometry.rows import labels_of
 from daskclust.io.cytometry.transform import check_cells
 
 
@@ -63,8 +63,8 @@ def to_anndata(data: Any, estimator: Any = None, *, labels: Any = None, key_adde
     else:
         raise ValueError("there are no results; give a fitted estimator, or a Dataset with the variable label")
     found, Z = dask.compute(plain("labels", found), Z)  # type: ignore[no-untyped-call,unused-ignore]
-    numbers, adata = label_numbers("labels", to_host(found)), _annotated(data) if is_dataset else data
-    check_length("labels", numbers, adata.n_obs)
+    adata = _annotated(data) if is_dataset else data
+    numbers = labels_of(found, adata.n_obs)
     names = [str(number) for number in range(numbers.max(initial=-1) + 1)]
     adata.obs[key_added] = pd.Categorical.from_codes(numbers, names)
     adata.uns[key_added] = {"params": _storable(params), **({} if Z is None else {"linkage": to_host(Z)})}

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from xml.etree.ElementTree import Element, ElementTree, indent
 
@@ -14,13 +15,14 @@ import numpy.typing as npt
 import xarray as xr
 from scipy.special import gammaincinv
 
-from daskclust.core.data.checks import check_length
-from daskclust.core.data.columns import label_numbers, plain
 from daskclust.core.data.inputs import cells_of
 from daskclust.core.device.arrays import is_dask
 from daskclust.io.blocks import Block, blocks_of
+from daskclust.io.cytometry.rows import labels_of
 from daskclust.io.cytometry.transform import check_cells
 from daskclust.io.replacing import replacing
+
+Array = npt.NDArray[Any]
 
 _ISAC = "http://www.isac-net.org/std/Gating-ML/v2.0/"
 _PREFIXES = {"gating": "gating", "transforms": "transformations", "data-type": "datatypes"}
@@ -54,7 +56,7 @@ def write_gatingml(
         Where the folder is missing, or may not be written to.
     TypeError, ValueError
         For arrays on a GPU, cells without names of channels, labels of another length, no clusters, clusters whose
-        covariance is singular, and `raw` gates of values that were compensated by a matrix of the user's.
+        covariance is singular, and `raw` gates where no attribute has the matrix or the scale that made the values.
 
     Notes
     -----
@@ -79,9 +81,7 @@ def write_gatingml(
         raise ValueError(f"fraction must be between 0 and 1, got {fraction!r}")
     if labels is None and "label" not in ds:
         raise ValueError("the Dataset has no variable label; give labels=")
-    values = plain("labels", ds["label"] if labels is None else labels)
-    numbers = label_numbers("labels", values.compute() if is_dask(values) else values)
-    check_length("labels", numbers, n)
+    numbers = labels_of(ds["label"] if labels is None else labels, n)
     channels = X.data.rechunk({1: -1}) if is_dask(X.data) else X.data
     cells = xr.Dataset({"X": (("cell", "channel"), channels), "label": ("cell", numbers)})
     clusters = _moments(blocks_of(cells, "cell"))
@@ -92,22 +92,10 @@ def write_gatingml(
             f"gates are of clusters with a volume in 2 channels or more, {what}; cut with a larger min_size"
         )
     dimensions = _dimensions(ds.attrs, X, raw)
-    gates = (
-        []
-        if all(_TRANSFORM not in attributes.values() for attributes, _ in dimensions)
-        else [_element("transforms:transformation", {"transforms:id": _TRANSFORM}, [_fasinh(ds.attrs["cofactor"])])]
-    )
-    within = [Element("gating:distanceSquare", {"data-type:value": repr(float(2 * gammaincinv(d / 2, fraction)))})]
-    for label, (_, mean, covariance) in sorted(clusters.items()):
-        parts = [
-            _element("gating:dimension", attributes, [Element("data-type:fcs-dimension", {"data-type:name": detector})])
-            for attributes, detector in dimensions
-        ]
-        rows = [_element("gating:row", {}, _values("gating:entry", row)) for row in covariance]
-        parts += [_element("gating:mean", {}, _values("gating:coordinate", mean))]
-        parts += [_element("gating:covarianceMatrix", {}, rows), *within]
-        gates.append(_element("gating:EllipsoidGate", {"gating:id": f"cluster_{label}"}, parts))
-    root = _element("gating:Gating-ML", {f"xmlns:{own}": _ISAC + name for own, name in _PREFIXES.items()}, gates)
+    gates = [_fasinh(ds.attrs["cofactor"])] if raw and ds.attrs.get("transform") == _TRANSFORM else []
+    square = float(2 * gammaincinv(d / 2, fraction))
+    gates += [_gate(label, dimensions, *clusters[label][1:], square) for label in sorted(clusters)]
+    root = _element("gating:Gating-ML", gates, {f"xmlns:{own}": _ISAC + name for own, name in _PREFIXES.items()})
     indent(root)
     with replacing(Path(path)) as stream:
         ElementTree(root).write(stream, encoding="utf-8", xml_declaration=True)
@@ -115,24 +103,24 @@ def write_gatingml(
 
 def _dimensions(attrs: Mapping[str, Any], X: xr.DataArray, raw: bool) -> list[tuple[dict[str, str], str]]:
     """Return the attributes of each channel as a dimension of gates, and the name of its detector."""
-    compensation = attrs.get("compensation", "none") if raw else "none"
-    if compensation == "given":
+    compensation, transform = (attrs.get(name, "none") if raw else "none" for name in ("compensation", "transform"))
+    is_curved = transform == _TRANSFORM
+    by = "matrix" * (compensation == "given") or "cofactor" * (is_curved and "cofactor" not in attrs)
+    if by or not (is_curved or transform == "none"):
         raise ValueError(
-            "values were compensated by a matrix that no attribute has; give raw=False, for files of write_cells"
+            f"values were made by a {by or 'function'} that no attribute has; give raw=False, for files of write_cells"
         )
     linear = {"gating:compensation-ref": "FCS" if compensation == "file" else "uncompensated"}
-    curved = linear | (
-        {"gating:transformation-ref": _TRANSFORM} if raw and attrs.get("transform") == _TRANSFORM else {}
-    )
+    curved = linear | ({"gating:transformation-ref": _TRANSFORM} if is_curved else {})
     names = X["channel"].values.tolist()
     detectors = X["detector"].values.tolist() if "detector" in X.coords else names
-    is_linear = [name in attrs.get("linear", ()) for name in names]
-    return [(linear if is_own else curved, str(name)) for is_own, name in zip(is_linear, detectors, strict=True)]
+    kept = np.atleast_1d(attrs.get("linear", ())).tolist()  # one name may be a text
+    return [(linear if name in kept else curved, str(own)) for name, own in zip(names, detectors, strict=True)]
 
 
-def _moments(blocks: Iterable[Block]) -> dict[int, tuple[int, npt.NDArray[Any], npt.NDArray[Any]]]:
+def _moments(blocks: Iterable[Block]) -> dict[int, tuple[int, Array, Array]]:
     """Return the size, the mean and the covariance of each cluster but noise."""
-    found: dict[int, tuple[int, npt.NDArray[Any], npt.NDArray[Any]]] = {}
+    found: dict[int, tuple[int, Array, Array]] = {}
     for block in blocks:
         order = np.argsort(block["label"], kind="stable")
         labels, starts = np.unique(block["label"][order], return_index=True)
@@ -148,7 +136,7 @@ def _moments(blocks: Iterable[Block]) -> dict[int, tuple[int, npt.NDArray[Any], 
     return found
 
 
-def _is_singular(size: int, covariance: npt.NDArray[Any]) -> bool:
+def _is_singular(size: int, covariance: Array) -> bool:
     """Return whether a cluster has no volume; channels of any scale count alike."""
     spread = np.sqrt(np.diagonal(covariance))
     if size <= len(covariance) or not (np.isfinite(covariance).all() and spread.all()):
@@ -158,14 +146,28 @@ def _is_singular(size: int, covariance: npt.NDArray[Any]) -> bool:
 
 def _fasinh(cofactor: float) -> Element:
     scale = {"T": float(cofactor) * math.sinh(1.0), "M": 1 / math.log(10.0), "A": 0.0}
-    return Element("transforms:fasinh", {f"transforms:{name}": repr(value) for name, value in scale.items()})
+    function = Element("transforms:fasinh", {f"transforms:{name}": repr(value) for name, value in scale.items()})
+    return _element("transforms:transformation", [function], {"transforms:id": _TRANSFORM})
 
 
-def _values(name: str, values: npt.NDArray[Any]) -> list[Element]:
+def _gate(
+    label: int, dimensions: list[tuple[dict[str, str], str]], mean: Array, covariance: Array, square: float
+) -> Element:
+    parts = [
+        _element("gating:dimension", [Element("data-type:fcs-dimension", {"data-type:name": detector})], attributes)
+        for attributes, detector in dimensions
+    ]
+    rows = [_element("gating:row", _values("gating:entry", row)) for row in covariance]
+    parts += [_element("gating:mean", _values("gating:coordinate", mean)), _element("gating:covarianceMatrix", rows)]
+    parts += _values("gating:distanceSquare", np.array([square]))
+    return _element("gating:EllipsoidGate", parts, {"gating:id": f"cluster_{label}"})
+
+
+def _values(name: str, values: Array) -> list[Element]:
     return [Element(name, {"data-type:value": repr(value)}) for value in values.tolist()]
 
 
-def _element(name: str, attributes: dict[str, str], children: Iterable[Element]) -> Element:
-    element = Element(name, attributes)
+def _element(name: str, children: Iterable[Element], attributes: Mapping[str, str] = MappingProxyType({})) -> Element:
+    element = Element(name, dict(attributes))
     element.extend(children)
     return element
