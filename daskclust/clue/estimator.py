@@ -136,7 +136,7 @@ class CLUE(Estimator):
 
         Parameters
         ----------
-        X : array of shape (n, d), DataFrame, xarray.Dataset, or awkward.Array
+        X : array of shape (n, d), DataFrame, xarray.Dataset, AnnData, or awkward.Array
             Coordinates: a numpy, cupy or dask array; or a pandas or dask DataFrame, a Dataset (converted to the unit of
             its first coordinate) or awkward records with variables ``x``, ``y`` (``z`` where there is no ``layer``),
             and ``event``, ``layer``, ``energy`` (or ``weight``) if those are not given. Each list of awkward records,

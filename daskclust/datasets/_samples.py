@@ -16,13 +16,13 @@ class PublicFile:
 
     Parameters
     ----------
-    url, sha256, doc : str
-        Where it is, empty where it cannot be downloaded by itself; its checksum in hexadecimal digits; what it is, and
-        its licence or origin.
+    url, checksum, doc : str
+        Where it is, empty where it cannot be downloaded by itself; ``"sha256:"`` or ``"git:"`` and hexadecimal digits,
+        the latter the id that git gives the file in a repository; what it is, and its licence or origin.
     """
 
     url: str
-    sha256: str
+    checksum: str
     doc: str
 
 
@@ -41,31 +41,44 @@ _CLUE_FILES = {
 _GITHUB = "https://raw.githubusercontent.com/"  # by commit, as files move in these repositories
 _SNS = f"{_GITHUB}ornlneutronimaging/mcpevent2hist/{{}}/sophiread/resources/data/{{}}"
 _SNS_DOC = "ornlneutronimaging/mcpevent2hist, Timepix3 quad at the Spallation Neutron Source: raw, as written by SERVAL"
+_LEVINE = {  # by the number of markers: the commit, the id of the file, and what is in it
+    13: ("003f90cd059df74920de219fedbb8a6bcbeb9e2b", "fb283950f72bc0cfeae17a5102d90a4a33e6e381", "167 044 cells, 24"),
+    32: ("c6737786dcff3a50145993efed451a2af55e0a00", "2516e587b4236faa92104561e316fe536a115bf2", "265 627 cells, 14"),
+}
+_LEVINE_DOC = "populations gated by hand (Levine et al. 2015, Cell 162, 184): arcsinh(x / 5), label NaN where not gated"
 
 FILES: dict[str, PublicFile] = {
-    **{f"clue/{name}": PublicFile(_CLUE + name, sha256, _CLUE_DOC) for name, sha256 in _CLUE_FILES.items()},
+    **{f"clue/{name}": PublicFile(_CLUE + name, f"sha256:{sha256}", _CLUE_DOC) for name, sha256 in _CLUE_FILES.items()},
     "timepix/sns_rollover_test_data.tpx3": PublicFile(
         _SNS.format("37de844c7e36873938d0bb66fdc743e7d5e2ef27", "rollover_test_data.tpx3"),
-        "e65dd912fa4f92d9af28fca9cc8dac6a256c11d191e504b19f7c0e772102dbd9",
+        "sha256:e65dd912fa4f92d9af28fca9cc8dac6a256c11d191e504b19f7c0e772102dbd9",
         _SNS_DOC,
     ),
     "timepix/sns_suann_socket_background_serval32.tpx3": PublicFile(
         _SNS.format("c1c148cd07e513932a800cffae08918f75f8be73", "suann_socket_background_serval32.tpx3"),
-        "8dbc8f008da105f346bf93188004069bce4b87b5312ece22700ca3dd206216fb",
+        "sha256:8dbc8f008da105f346bf93188004069bce4b87b5312ece22700ca3dd206216fb",
         _SNS_DOC,
     ),
     "halos/cosmo32768.dat": PublicFile(
         f"{_GITHUB}pec27/hfof/fb5f27f02a7a51b419c54db7c852fc696e2c5f3c/tests/cosmo32768.dat",
-        "54669000a2c01876eb106951aa8fa9b56d18d1a679e4c8398c7466b21a5c6c56",
+        "sha256:54669000a2c01876eb106951aa8fa9b56d18d1a679e4c8398c7466b21a5c6c56",
         "pec27/hfof (MIT), tests: a cosmological simulation, a sample of 32^3 particles; uint16, times 1/65536 in a "
         "unit box",
     ),
     "cytometry/nilsson_rare_sub4423_d14.bin": PublicFile(
         "",
-        "1b9580aee3a0de547c89bae511baac9d72762aa12664d227a783733ae61b98ca",
+        "sha256:1b9580aee3a0de547c89bae511baac9d72762aa12664d227a783733ae61b98ca",
         "asmelko/gmhc (MIT), in the history of para/tests/input/nilsson: bone marrow cells of Nilsson et al. 2013 with "
         "14 channels, in the format of gmhclust",
     ),
+    **{
+        f"cytometry/Levine_{d}dim.fcs": PublicFile(
+            f"{_GITHUB}lmweber/benchmark-data-Levine-{d}-dim/{commit}/data/Levine_{d}dim.fcs",
+            f"git:{blob}",
+            f"lmweber/benchmark-data-Levine-{d}-dim (MIT): {d} markers of {what} {_LEVINE_DOC}",
+        )
+        for d, (commit, blob, what) in _LEVINE.items()
+    },
 }
 """Every file that `fetch` knows, by its name."""
 
@@ -123,26 +136,39 @@ def fetch(name: str, *, offline: bool | None = None) -> Path:
         if not path.is_file():
             why = "downloads are switched off; allow them" if file.url else f"has no address ({file.doc})"
             raise FileNotFoundError(f"{path} is not there, and {why}, or {remedy}")
-    with path.open("rb") as stream:
-        actual = hashlib.file_digest(stream, "sha256").hexdigest()
-    if actual != file.sha256:
-        raise ValueError(
-            f"{path} has sha256 {actual}, expected {file.sha256}: damaged or another version; delete it and fetch again"
-        )
+    if wrong := _wrong(file, path):
+        raise ValueError(f"{path} {wrong}; delete it and fetch again")
     return path
+
+
+def _wrong(file: PublicFile, path: Path) -> str:
+    """Return in words how the checksum of what is at a path differs, "" where it is right."""
+    kind, _, expected = file.checksum.partition(":")
+    digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size) if kind == "git" else hashlib.sha256()
+    with path.open("rb") as stream:
+        actual = hashlib.file_digest(stream, lambda: digest).hexdigest()
+    return "" if actual == expected else f"has {kind} {actual}, expected {expected}: damaged or another version"
 
 
 def _download(file: PublicFile, path: Path, remedy: str) -> Path:
     """Return the file in the cache, downloaded where it is not there or damaged."""
     import pooch
 
-    url, sha256, logger = file.url, file.sha256, pooch.get_logger()
+    if path.is_file() and _wrong(file, path):
+        path.unlink()
+    url, logger = file.url, pooch.get_logger()
     level = logger.level
     # a network that answers nothing should cost seconds, not minutes
-    downloader = pooch.HTTPDownloader(timeout=(5, 30))
+    download = pooch.HTTPDownloader(timeout=(5, 30))
+
+    def checked(url: str, place: str, _: object) -> None:
+        download(url, place, None)
+        if wrong := _wrong(file, Path(place)):
+            raise ValueError(f"{path.name} from {url} {wrong}; try again, or download it elsewhere and {remedy}")
+
     try:
         logger.setLevel(logging.WARNING)  # two lines on each file are no part of a notebook
-        pooch.retrieve(url, f"sha256:{sha256}", fname=path.name, path=path.parent, downloader=downloader)
+        pooch.retrieve(url, None, fname=path.name, path=path.parent, downloader=checked)
     except OSError as error:  # those of requests are among them
         raise OSError(
             f"{path.name} could not be downloaded from {url} ({type(error).__name__}); "

@@ -135,7 +135,7 @@ class DBSCAN(DensityClusters):
 
         Parameters
         ----------
-        X : array of shape (n, d), DataFrame, xarray.Dataset, or awkward.Array
+        X : array of shape (n, d), DataFrame, xarray.Dataset, AnnData, or awkward.Array
             Coordinates: a numpy, cupy or dask array; a DataFrame, a Dataset (converted to the unit of its first
             coordinate) or awkward records with variables ``x``, ``y``, ``z``, or a DataFrame or records without ``x``,
             all columns of which are coordinates; but for ``event``, which is used if that is not given. Each list of
@@ -272,7 +272,7 @@ class FriendsOfFriends(DensityClusters):
 
         Parameters
         ----------
-        X : array of shape (n, d), DataFrame, xarray.Dataset, or awkward.Array
+        X : array of shape (n, d), DataFrame, xarray.Dataset, AnnData, or awkward.Array
             As of `DBSCAN.fit`.
         y : None
             Ignored.

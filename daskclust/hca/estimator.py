@@ -140,7 +140,7 @@ class MahalanobisHCA(Estimator):
 
         Parameters
         ----------
-        X : array of shape (n, d), DataFrame, xarray.Dataset, or awkward.Array
+        X : array of shape (n, d), DataFrame, xarray.Dataset, AnnData, or awkward.Array
             Coordinates: a numpy, cupy or dask array, a DataFrame or awkward records whose columns are coordinates, or a
             Dataset with the variable ``X`` (cell, channel). Awkward records must be flat, as there is one hierarchy;
             results for points are awkward arrays then.
@@ -229,7 +229,7 @@ class MahalanobisHCA(Estimator):
 
         Parameters
         ----------
-        X : array of shape (n, d), DataFrame, xarray.Dataset, or awkward.Array
+        X : array of shape (n, d), DataFrame, xarray.Dataset, AnnData, or awkward.Array
             Points, as `fit` takes them, with the same coordinates.
         n_clusters, height, min_size
             The cut, as `labels` takes it; by default that of `labels_`.

@@ -152,7 +152,7 @@ class HDBSCAN(Estimator):
 
         Parameters
         ----------
-        X : array of shape (n, d), DataFrame, xarray.Dataset, or awkward.Array
+        X : array of shape (n, d), DataFrame, xarray.Dataset, AnnData, or awkward.Array
             Coordinates, as of `DBSCAN.fit`, and a column ``event`` if that is not given. Each list of awkward records,
             ``events * var * {x, y, ...}``, is an event, and results are nested like it.
         y : None

@@ -29,10 +29,12 @@ __all__ = [
     "read_hits",
     "receive",
     "time_of_flight",
+    "to_anndata",
     "to_dataset",
     "to_device",
     "write_cells",
     "write_clog",
+    "write_gatingml",
     "write_group_ids",
     "write_groups",
     "write_hits",
@@ -40,8 +42,10 @@ __all__ = [
     "write_tpx3",
 ]
 
+from .cytometry.annotated import to_anndata as to_anndata
 from .cytometry.files import open_fcs as open_fcs
 from .cytometry.files import read_cells as read_cells
+from .cytometry.gating import write_gatingml as write_gatingml
 from .cytometry.gmhc import read_gmhc as read_gmhc
 from .cytometry.transform import arcsinh_transform as arcsinh_transform
 from .cytometry.transform import compensate as compensate

@@ -1,4 +1,4 @@
-"""Columns of libraries that are imported nowhere here: tables by Arrow's interface, and the units that arrays carry."""
+"""Data of libraries that are imported nowhere here: Arrow's tables, AnnData, and the units that arrays carry."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from daskclust.core.data.lazy import meta_of
 from daskclust.core.data.units import parse
+from daskclust.core.device.arrays import is_dask
 
 _BASES = ("cm", "rad", "ns", "keV", "cm/s", "g")
 _UNITS = {"astropy": "unit", "unyt": "units", "pint": "units"}  # the attribute of arrays that has theirs
@@ -46,6 +48,26 @@ def arrow_series(values: Any) -> Any:
     if pa.types.is_dictionary(column.type):  # older versions of pyarrow refuse unsigned codes
         column = column.cast(pa.dictionary(pa.int64(), column.type.value_type))
     return column.to_pandas(types_mapper=pd.ArrowDtype if pa.types.is_primitive(column.type) else None)
+
+
+def anndata_parts(data: Any) -> tuple[Any, tuple[Any, ...], Any] | None:
+    """Return ``X`` of an AnnData, lazy where it is on disk, names of variables and a table of cells; None for others.
+
+    Arrays of an AnnData have classes of its package, too.
+    """
+    if not (comes_from(data, "anndata") and hasattr(data, "obs")):
+        return None
+    X = data.X
+    if X is None or hasattr(X, "to_memory") or comes_from(meta_of(X) if is_dask(X) else X, "scipy"):
+        raise TypeError(
+            f"X of the AnnData is {'missing' if X is None else 'sparse'}, and coordinates are dense; give an array, "
+            "such as adata.obsm['X_pca'], adata.layers[...] or adata[:, names].X.toarray()"
+        )
+    if comes_from(X, "h5py", "zarr"):
+        import dask.array as da
+
+        X = da.from_array(X, chunks=("auto", -1))  # type: ignore[no-untyped-call,unused-ignore]
+    return X, tuple(data.var_names), data.obs
 
 
 def separated(name: str, values: Any) -> tuple[Any, str | None]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from daskclust.core.data.checks import check_length, check_points, check_positive, is_usual
 from daskclust.core.data.columns import Kind, column, coordinate, group_number, lengths_of, of_dask_series, plain, reals
-from daskclust.core.data.foreign import arrow_table, comes_from, gives_arrow, separated, unit_of
+from daskclust.core.data.foreign import anndata_parts, arrow_table, comes_from, gives_arrow, separated, unit_of
 from daskclust.core.data.lazy import meta_of
 from daskclust.core.data.nested import Nesting, flat, flatten, is_awkward
 from daskclust.core.data.units import BOX, HITS, common, converted, in_unit
@@ -119,7 +119,7 @@ class ColumnTable(Mapping[str, Any]):
 
 def table_of(data: Any) -> ColumnTable | None:
     """Return the columns of a Dataset, a data frame of any library, a mapping or records; None without names."""
-    if type(data) is np.ndarray and not data.dtype.names:
+    if isinstance(data, np.ndarray) and not data.dtype.names:
         return None
     if is_awkward(data):
         data, _ = flatten(data)
@@ -241,6 +241,9 @@ def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequenc
     elif is_awkward(data):
         flattened, nesting = flatten(data)
         return split_points(flattened, not_coordinates, coordinates)._replace(nesting=nesting)
+    elif (parts := anndata_parts(data)) is not None:
+        X, names, cells = parts
+        return split_points(X, ())._replace(axes=names, columns=ColumnTable(list(cells.columns), cells.__getitem__))
     elif (table := table_of(data)) is not None:
         axes = _coordinate_names(list(table), not_coordinates, coordinates)
         check_one_dimension(table.dims([*axes, *(name for name in not_coordinates if name in table)]), axes)

@@ -10,8 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.data.checks import check_length
+from daskclust.core.data.columns import label_numbers, plain
 from daskclust.core.data.inputs import NOT_CLUSTERED
 from daskclust.core.data.quote import listed, meant, quoted
+from daskclust.core.device.arrays import is_dask, to_host
 from daskclust.io.rows import by_blocks
 
 Matrix = npt.NDArray[Any]
@@ -25,6 +28,14 @@ VARIABLES = {
     "source": "number of the file, from 0",
 }  # fmt: skip
 """What a cell has beside its channels, all whole numbers."""
+
+
+def labels_of(labels: Any, n: int) -> npt.NDArray[np.int64]:
+    """Return the clusters of n cells, of any container, in memory."""
+    values = plain("labels", labels)
+    numbers: npt.NDArray[np.int64] = label_numbers("labels", to_host(values.compute() if is_dask(values) else values))
+    check_length("labels", numbers, n)
+    return numbers
 
 
 def whole_column(values: Any, name: str, source: str) -> Any:
