@@ -16,6 +16,7 @@ __all__ = [
     "app",
     "core",
     "datasets",
+    "galaxy_groups",
     "io",
     "metrics",
     "neighbors",
@@ -40,6 +41,7 @@ from .clue.kernels.density import GaussianKernel as GaussianKernel
 from .clue3d.estimator import CLUE3D as CLUE3D
 from .dbscan.estimator import DBSCAN as DBSCAN
 from .dbscan.estimator import FriendsOfFriends as FriendsOfFriends
+from .dbscan.galaxies import galaxy_groups as galaxy_groups
 from .events.estimator import EventBuilder as EventBuilder
 from .hca.estimator import MahalanobisHCA as MahalanobisHCA
 from .hdbscan.emst import EMST as EMST

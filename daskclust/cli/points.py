@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from daskclust.cli._estimate import estimate
 from daskclust.cli._job import Job, Running
@@ -41,6 +41,8 @@ DBSCAN = """
   daskclust dbscan snapshot.hdf5 --eps 0.2 --min-samples 10 --boxsize 100 -o labels.parquet
   # your own names of columns, in two dimensions
   daskclust dbscan places.csv --eps 5 --columns lon=x,lat=y --coordinates x,y
+  # angles on a sphere
+  daskclust dbscan places.csv --eps 0.5 --metric haversine --units degrees --columns lat=x,lon=y
 """
 
 FOF = """
@@ -57,6 +59,10 @@ HDBSCAN = """
   # a periodic box, smooth densities, a table of clusters
   daskclust hdbscan snapshot.hdf5 --min-cluster-size 20 --min-samples 10 --boxsize 100 --table clusters.parquet
 """
+
+_ANGLES = ("degrees", "radians")  # --units of a sphere
+_METRICS = "haversine: angles of x, y = lat, lon or dec, ra, in --units degrees or radians."
+Metric = Annotated[Literal["euclidean", "haversine"], clustering(_METRICS)]
 
 _OPTIONS = (
     "min_cluster_size", "min_samples", "cluster_selection_method", "cluster_selection_epsilon", "max_cluster_size",
@@ -77,7 +83,7 @@ class Reading(ColumnOptions):
     def reader(self, paths: Sequence[Path], **needs: Any) -> Callable[..., xr.Dataset]:
         """Return what opens a file; options for particles are of no use for tables."""
         kind = int(self.particle_type) if self.particle_type.isdecimal() else self.particle_type
-        naming = self.naming(paths, **needs)
+        naming = replace(self, units=self.units_of_columns).naming(paths, **needs)
 
         def open_points(path: Path, chunks: int | None) -> xr.Dataset:
             from daskclust import io
@@ -90,6 +96,21 @@ class Reading(ColumnOptions):
             return io.read_hits(path, field="particles", chunks=chunks, **naming)
 
         return open_points
+
+    @property
+    def units_of_columns(self) -> str | None:
+        """What --units says but of angles."""
+        return None if self.units in _ANGLES else self.units
+
+    def on_sphere(self, metric: str, is_table: bool) -> dict[str, Any]:
+        """Return the parameters of angles, which --units may name; refuse what is for positions in space."""
+        if metric != "haversine":
+            if self.units in _ANGLES:
+                raise ValueError(f"--units {self.units} is for --metric haversine; name a unit for each column: x=mm")
+            return {"metric": metric}
+        if is_table:
+            raise ValueError("--table has positions in space, which --metric haversine has not; leave out one")
+        return {"metric": metric, "units": self.units if self.units in _ANGLES else "radians"}
 
     def question(self, points: xr.Dataset) -> None:
         """Ask whether --units are right where they make a box larger than any simulation has, or smaller."""
@@ -129,6 +150,7 @@ def dbscan(
     *,
     given: Annotated[dict[str, Any], ParametersOf("dbscan:DBSCAN", "eps", "min_samples", required=("eps",))],
     boxsize: Box = None,
+    metric: Metric = "euclidean",
     weight: Annotated[str | None, clustering("Column of weights.", default="1 for each point")] = None,
     coordinates: Axes = None,
     file: Reading,
@@ -146,8 +168,8 @@ def dbscan(
     check_whole("min_samples", given["min_samples"], 1, 10**308)
     from daskclust.dbscan.plan import DbscanPlan
 
-    axes = names(coordinates)
-    parameters: dict[str, Any] = {**given, "boxsize": box_of(boxsize), "coordinates": axes, "weight": weight}
+    axes, space = names(coordinates), file.on_sphere(metric, run.table is not None)
+    parameters: dict[str, Any] = {**given, **space, "boxsize": box_of(boxsize), "coordinates": axes, "weight": weight}
     reader = file.reader(paths, coordinates=axes, weight=weight)
     if run.dry_run:
         plan = DbscanPlan(given["eps"], given["min_samples"], 1, (), weight is not None)
@@ -156,7 +178,7 @@ def dbscan(
     with job.started():
         points = job.read(reader, chunks, "dbscan")
         file.question(points)
-        given = in_unit_of(points[(axes or ["x"])[0]].attrs.get("units"), given)
+        given = in_unit_of(space.get("units") or points[(axes or ["x"])[0]].attrs.get("units"), given)
         parameters |= given
         result = job.cluster(points, "dbscan", parameters, ["label", "is_core"])
         count = _count(result["label"])
@@ -167,11 +189,12 @@ def dbscan(
             "noise": int((result["label"].data < 0).sum()),
         }
         job.none("clusters", lambda: _why_no_core(points, parameters))
-        job.save_points(result, "dbscan", is_converted=file.units is not None)
+        job.save_points(result, "dbscan", is_converted=file.units_of_columns is not None)
         job.table(lambda: _table(result, parameters))
     job.show()
     shown = {"coordinates": coordinates, **given}
-    job.next("dbscan", shown, *_box_in_words(_box_of(points, parameters)), reading=file.words)
+    if metric == "euclidean":  # the explorer has no sphere
+        job.next("dbscan", shown, *_box_in_words(_box_of(points, parameters)), reading=file.words)
 
 
 def _table(result: xr.Dataset, parameters: dict[str, Any]) -> xr.Dataset:
@@ -187,6 +210,8 @@ def _table(result: xr.Dataset, parameters: dict[str, Any]) -> xr.Dataset:
 def _why_no_core(points: xr.Dataset, parameters: dict[str, Any]) -> str:
     """Return how many neighbours a point has at most: the density of CLUE, whose kernel is flat."""
     least, eps, box = parameters["min_samples"], parameters["eps"], _box_of(points, parameters)
+    if parameters["metric"] != "euclidean":
+        return f"min-samples {least} exceeds what every point has within eps {eps:g}"
     axes = parameters["coordinates"] or [name for name in ("x", "y", "z") if name in points]
     sides = box if isinstance(box, list | tuple) else [box] * len(axes)
     wrap = {axis: side for axis, side in zip(axes, sides, strict=True) if side}
@@ -206,6 +231,7 @@ def fof(
     ] = None,
     given: Annotated[dict[str, Any], ParametersOf("dbscan:FriendsOfFriends", "min_members")],
     boxsize: Box = None,
+    metric: Metric = "euclidean",
     file: Reading,
     run: Running,
     chunks: Chunks = None,
@@ -227,7 +253,8 @@ def fof(
     from daskclust.io import linking_length as mean_separation
     from daskclust.properties import halo_table
 
-    parameters = {"linking_length": linking_length, "b": b, **given, "boxsize": box_of(boxsize)}
+    space = file.on_sphere(metric, run.table is not None)
+    parameters = {"linking_length": linking_length, "b": b, **given, **space, "boxsize": box_of(boxsize)}
     reader = file.reader(paths)
     if run.dry_run:
         estimate(job, reader, lambda *_: DbscanPlan(1.0, 2, 2, ()).cost, chunks)
@@ -235,7 +262,7 @@ def fof(
     with job.started():
         particles = job.read(reader, chunks, "fof")
         file.question(particles)
-        parameters = in_unit_of(particles["x"].attrs.get("units"), parameters)
+        parameters = in_unit_of(space.get("units") or particles["x"].attrs.get("units"), parameters)
         linking_length = parameters["linking_length"]
         result = job.cluster(particles, "fof", parameters, ["label"])
         label = result["label"]
@@ -252,13 +279,14 @@ def fof(
             "particles_in_halos": int((label.data >= 0).sum()),
         }
         job.none("halos", lambda: _why_no_halo(particles, parameters))
-        job.save_points(result, "fof", is_converted=file.units is not None)
+        job.save_points(result, "fof", is_converted=file.units_of_columns is not None)
         halos = job.table(lambda: halo_table(result, boxsize=parameters["boxsize"]))
         if halos is not None:
             job.summary["largest"] = int(halos["size"].data.max()) if count else 0
     job.show()
-    length = {"b": b, "linking_length": linking_length}
-    job.next("fof", length | given, *_box_in_words(box), reading=file.words)
+    if metric == "euclidean":
+        length = {"b": b, "linking_length": linking_length}
+        job.next("fof", length | given, *_box_in_words(box), reading=file.words)
 
 
 def _why_no_halo(particles: xr.Dataset, parameters: dict[str, Any]) -> str:
@@ -293,6 +321,7 @@ def hdbscan(
 
     check_whole("min_cluster_size", given["min_cluster_size"], 2, clamp=True)  # before anything else is imported
     axes = names(coordinates)
+    file.on_sphere("euclidean", False)
     parameters: dict[str, Any] = {**given, "boxsize": box_of(boxsize), "coordinates": axes}
     reader = file.reader(paths, coordinates=axes)
     if run.dry_run:
@@ -310,7 +339,7 @@ def hdbscan(
         count = _count(label)
         job.summary = {"points": int(label.size), "clusters": count, "noise": int((label.data < 0).sum())}
         job.none("clusters", lambda: f"no {given['min_cluster_size']} points stay together apart from all others")
-        job.save_points(result, "hdbscan", is_converted=file.units is not None)
+        job.save_points(result, "hdbscan", is_converted=file.units_of_columns is not None)
         job.table(lambda: _table(result, parameters))
     job.show()
     if any(given[name] != default for name, default in _NOT_EXPLORED.items()):

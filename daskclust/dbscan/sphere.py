@@ -22,8 +22,7 @@ _ROUNDED = 1e-6  # of the latitude of a pole, in float32
 def on_sphere(points: Points, units: Any, box: Any) -> Any:
     """Return points, whose coordinates are latitude and longitude, as unit vectors (n, 3)."""
     X = points.X
-    if not isinstance(units, str) or units not in UNITS:
-        raise ValueError(f"units must be 'radians' or 'degrees', got {units!r}")
+    check_units(units)
     if X.shape[1] != 2:
         raise ValueError(
             f"metric='haversine' takes two coordinates, (latitude, longitude), got {X.shape[1]}; choose them, e.g. "
@@ -35,7 +34,14 @@ def on_sphere(points: Points, units: Any, box: Any) -> Any:
     by = None if own is None else ratio(own, "rad")
     if by is not None and not math.isclose(float(by), UNITS[units]):
         raise ValueError(f"coordinates have the unit {own!r}, got units={units!r}; give the other one")
-    return map_coordinates(_vectors, X, units, axes=3) if is_dask(X) else _vectors(X, units)
+    return map_coordinates(unit_vectors, X, units, axes=3) if is_dask(X) else unit_vectors(X, units)
+
+
+def check_units(units: Any) -> Any:
+    """Return the unit of angles, which must be one of two."""
+    if not isinstance(units, str) or units not in UNITS:
+        raise ValueError(f"units must be 'radians' or 'degrees', got {units!r}")
+    return units
 
 
 def chord(name: str, angle: float, units: str) -> float:
@@ -44,7 +50,7 @@ def chord(name: str, angle: float, units: str) -> float:
     return check_distance(f"the chord of {name}", 2 * math.sin(angle / 2) if angle < math.pi else _ALL)
 
 
-def _vectors(X: Any, units: str) -> Any:
+def unit_vectors(X: Any, units: str) -> Any:
     """Return the unit vectors (n, 3) of latitudes and longitudes (n, 2), float64."""
     angles = X.astype(np.float64) * UNITS[units]
     far = np.abs(angles[:, 0]) > math.pi / 2 * (1 + _ROUNDED)

@@ -9,7 +9,7 @@ from cases.files.particles import write_snapshot
 from cases.files.writers import write_arborx, write_npy
 from cases.lanes import quick_first
 
-from daskclust import datasets, io
+from daskclust import DBSCAN, FriendsOfFriends, datasets, io
 from daskclust.properties import cluster_table, halo_table
 
 BOX = 9.0
@@ -155,6 +155,25 @@ def test_columns_of_ones_own_and_units(summary, tmp_path):
     source.write_text("7,0,0\n7,0,0.1\n7,5,5\n")  # no names
     told = summary("dbscan", source, "--eps", 1, "--min-samples", 2, "--columns", "t,x,y", "--coordinates", "x, y")
     assert (told["clusters"], told["noise"]) == (1, 1)
+
+
+@pytest.mark.parametrize("units", ["degrees", "radians"])
+def test_angles_on_a_sphere(command, summary, tmp_path, units):
+    rng, source, target = np.random.default_rng(0), tmp_path / "sky.csv", tmp_path / "labels.parquet"
+    sky, one = rng.uniform([-90, -180], [90, 180], (400, 2)), 1.0 if units == "degrees" else np.pi / 180
+    pd.DataFrame(sky * one, columns=["dec", "ra"]).to_csv(source, index=False)
+    how = ("--metric", "haversine", "--units", units, "--columns", "dec=x,ra=y", "-o", target)
+    for system, option, made in (("dbscan", "--eps", DBSCAN), ("fof", "--linking-length", FriendsOfFriends)):
+        summary(system, source, option, "8deg", *how)
+        labels = made(8.0, metric="haversine", units="degrees").fit(sky).labels_
+        np.testing.assert_array_equal(pd.read_parquet(target)["label"], labels)
+        for words, told in (
+            ((*how, "--table", tmp_path / "t.csv"), "--table has positions in space"),
+            (("--units", units), f"--units {units} is for --metric haversine"),
+        ):
+            status, _, error = command(system, source, option, 8, *words)
+            assert status == 1
+            assert told in error
 
 
 def test_particles_of_a_type(command, summary, tmp_path):

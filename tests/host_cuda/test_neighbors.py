@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from daskclust import DBSCAN, neighbors
+from daskclust import DBSCAN, galaxy_groups, neighbors
 
 pytestmark = pytest.mark.host_cuda
 
@@ -24,3 +24,14 @@ def test_neighbours_are_those_of_the_cpu(cupy, d, boxsize):
     model, wanted = (DBSCAN(1.0, boxsize=boxsize).fit(points).predict(of) for points in (here, X))
     np.testing.assert_array_equal(model, wanted)
     np.testing.assert_array_equal(DBSCAN(1.0, boxsize=boxsize).fit(here).predict(there).get(), wanted)
+
+
+def test_groups_of_galaxies_are_those_of_the_cpu(cupy):
+    rng = np.random.default_rng(0)
+    columns = [*rng.uniform(0, 8, (2, 400)), rng.uniform(100, 200, 400), rng.uniform(0.5, 1.5, 400), np.full(400, 9.0)]
+    wanted, found = galaxy_groups(*columns), galaxy_groups(*map(cupy.asarray, columns))
+    assert wanted.max() > 20
+    assert type(found) is cupy.ndarray
+    np.testing.assert_array_equal(found.get(), wanted)
+    wanted = galaxy_groups(*columns[:3], 1.0, 9.0)
+    np.testing.assert_array_equal(galaxy_groups(*map(cupy.asarray, columns[:3]), 1.0, 9.0).get(), wanted)

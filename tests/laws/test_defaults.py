@@ -19,7 +19,7 @@ from daskclust.systems import SYSTEMS as ALL
 
 SYSTEMS = {name: system for name, system in ALL.items() if system.explorer_at}
 WITHOUT_EFFECT = {"metric_params", "algorithm", "leaf_size", "p", "n_jobs"}  # scikit-learn's, of DBSCAN
-SPHERE = {"metric", "units"}  # a terminal and the explorer have planes and boxes alone
+SPHERE = {"metric", "units"}  # the explorer has planes and boxes alone, a terminal --units of columns, too
 ASKED = {("dbscan", "eps"), ("hca", "threshold")}  # a terminal demands them: there is no one scale for all files
 FROM_DATA = {  # what the explorer has from the data: lengths, densities and sizes, which sliders change
     *("dc", "rhoc", "delta_c", "delta_o", "eps", "linking_length", "b", "dt_max"),

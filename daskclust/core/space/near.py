@@ -73,10 +73,13 @@ def count_within(tree: BoxTree, X: Any, ids: Any, limit2: float) -> Any:
     return counts
 
 
-def pairs_within(tree: BoxTree, limit2: float) -> Any:
-    """Return the pairs of the tree's points within a squared distance, (m, 2), the smaller number first, ascending."""
+def pairs_within(tree: BoxTree, limit2: float, **measures: Any) -> Any:
+    """Return the pairs of the tree's points within a squared distance, (m, 2), the smaller number first, ascending.
+
+    `measures` may replace `distance2`, and with it `box_gap2`.
+    """
     device, n = device_of(tree.points), len(tree.points)
-    search = pair_near.bind(**_metric(tree))
+    search = pair_near.bind(**_metric(tree), **measures)
     ends = device.full(n + 1, 0, np.int64)
     device.run(search, n, tree, limit2, ends[1:], device.empty(0, np.int64), grain=_EVERY)
     ends = np.cumsum(ends)
