@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 
 from daskclust.clue.at_once import fit_at_once
+from daskclust.clue.columns import groups_of, in_unit_of_weights, sections_of, thresholds_of, weights_of
 from daskclust.clue.densities import Densities
 from daskclust.clue.kernels.density import choose_kernel
 from daskclust.clue.lengths import Lengths, check_lengths, given_lengths, is_one, read_lengths
 from daskclust.clue.plan import CluePlan
 from daskclust.core.data.checks import axis_periods, check_positive
-from daskclust.core.data.columns import groups, narrowed, plain, reals
-from daskclust.core.data.foreign import unit_of
-from daskclust.core.data.inputs import EVENT, LAYER, SECTION, WEIGHT, Points, aligned_column, joined_groups, read_points
+from daskclust.core.data.columns import plain, reals
+from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT, Points, aligned_column, read_points
 from daskclust.core.data.lazy import map_points
-from daskclust.core.data.nested import flat, nest
-from daskclust.core.data.units import threshold_in
+from daskclust.core.data.nested import nest
 from daskclust.core.device.arrays import is_cuda, is_dask, on_device_of
 from daskclust.core.run.engine import lazily, run_in_memory
 from daskclust.core.space.partition import Chunk, Partition
@@ -175,14 +174,15 @@ class CLUE(Estimator):
         self._axes, self._nesting = points.axes, points.nesting
         self._unit, lengths = points.units.get(next(iter(points.axes), None)), given_lengths(self)
         wanted = section is not None or not all(map(is_one, lengths.values()))
-        self._sections = _sections(points, section, layer) if wanted else None
+        self._sections = sections_of(points, section, layer) if wanted else None
         self._lengths = read_lengths(lengths, points, self._sections)
         plan = self._plan(points.axes, points.X.dtype, self._lengths)
-        columns = {"X": points.X, **_groups(points, layer, event), **self._weights(points, sample_weight)}
+        weights, self._weight_unit = weights_of(points, sample_weight)
+        columns = {"X": points.X, **groups_of(points, layer, event), **weights}
         columns |= self._lengths.columns
         self._rhoc_of: Any = plan.rhoc
         if plan.rhoc is None:
-            columns["rhoc"] = self._rhoc_of = self._thresholds(points, sample_weight is None)
+            columns["rhoc"] = self._rhoc_of = thresholds_of(points, self.rhoc, sample_weight is None, self._weight_unit)
         self._lazy = lazily(plan, columns, partition)  # other thresholds may come
         if self._lazy is not None:
             self._keep(self._lazy.run(plan))
@@ -235,7 +235,9 @@ class CLUE(Estimator):
             other._keep(self._lazy.run(plan))
             return other
         if plan.rhoc is None and rhoc is not None:
-            other._rhoc_of = aligned_column(density, "rhoc", self._in_unit_of_weights(rhoc), reals, density.dtype)
+            other._rhoc_of = aligned_column(
+                density, "rhoc", in_unit_of_weights(rhoc, self._weight_unit, self._nesting), reals, density.dtype
+            )
         columns = other._lengths.columns | ({"rhoc": other._rhoc_of} if plan.rhoc is None else {})
         delta, nearest_higher = plain("delta", self.delta_), plain("nearest_higher", self.nearest_higher_)
         other._keep(_from_densities(plan, columns, density, delta, nearest_higher))
@@ -302,67 +304,6 @@ class CLUE(Estimator):
             periods,
             frozenset(() if lengths is None else lengths.columns),
         )
-
-    def _weights(self, points: Points, given: Any) -> dict[str, Any]:
-        """Return the column of weights, if there are any; thresholds are in their unit."""
-        self._weight_unit: Any = "1"
-        if given is not None:
-            self._weight_unit = unit_of("sample_weight", given)
-        elif (name := next((name for name in WEIGHT if name in points.columns), None)) is not None:
-            given, self._weight_unit = points.columns[name], points.units.get(name)
-        else:
-            return {}
-        return {"weight": points.aligned("sample_weight", given, reals, points.X.dtype)}
-
-    def _thresholds(self, points: Points, has_units: bool) -> Any:
-        """Return the column of one rhoc for each point; that of `X` has its unit where the weights are of `X`, too."""
-        rhoc = self.rhoc
-        if isinstance(rhoc, str):
-            if rhoc not in points.columns:
-                raise ValueError(f"rhoc names the column {rhoc!r}; X has {sorted(points.columns)}")
-            unit = points.units.get(rhoc) if has_units else None
-            rhoc = threshold_in(rhoc, points.columns[rhoc], unit, self._weight_unit)
-        return points.aligned("rhoc", self._in_unit_of_weights(rhoc), reals, points.X.dtype)
-
-    def _in_unit_of_weights(self, rhoc: Any) -> Any:
-        """Return thresholds, which may carry a unit, one for each point."""
-        unit, values = unit_of("rhoc", rhoc), flat(rhoc, "rhoc", self._nesting)
-        return values if unit is None else threshold_in("rhoc", plain("rhoc", values), unit, self._weight_unit)
-
-
-def _sections(points: Points, section: Any, layer: Any) -> Any:
-    """Return the section of each point, by which lengths may differ; None where nothing says it."""
-    if isinstance(section, str):
-        if section not in points.columns:
-            raise ValueError(f"section names the column {section!r}; X has {sorted(points.columns)}")
-        return points.columns[section]
-    if section is None:
-        section = points.first(SECTION) if layer is None or SECTION[0] in points.columns else layer
-    return points.first(LAYER) if section is None else section
-
-
-def _groups(points: Points, layer: Any, event: Any) -> dict[str, Any]:
-    """Return the integer column that says which points are in one group: of one event, layer and side in z."""
-    given = {"event": points.event(event), "layer": points.first(LAYER) if layer is None else layer}
-    if given["layer"] is not None and "z" in points.columns:
-        layer, z = points.aligned("layer", given["layer"], groups), points.aligned("z", points.columns["z"], reals)
-        given["layer"] = _of_sides(layer, z)
-    columns = [narrowed(points.aligned(name, each, groups)) for name, each in given.items() if each is not None]
-    if len(columns) == 2:
-        columns = [joined_groups(points.X, *columns)]
-    return {"layer": columns[0]} if columns else {}
-
-
-def _of_sides(layer: Any, z: Any) -> Any:
-    """Return a number of each layer at either side of z = 0; the layer as it is where there is one side."""
-    if is_dask(z):
-        return map_points(_sides, layer, z)
-    other = z < 0
-    return _sides(layer, z) if other.any() and (~other).any() else layer
-
-
-def _sides(layer: Any, z: Any) -> Any:
-    return 2 * layer.astype(np.int64) + (z < 0)
 
 
 def _outliers(density: Any, delta: Any, rhoc: Any, delta_o: Any) -> Any:
