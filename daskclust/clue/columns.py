@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,24 +26,44 @@ def sections_of(points: Points, section: Any, layer: Any) -> Any:
     return points.first(LAYER) if section is None else section
 
 
-def groups_of(points: Points, layer: Any, event: Any) -> dict[str, Any]:
-    """Return the integer column that says which points are in one group: of one event, layer and side in z."""
+class Grouping(NamedTuple):
+    """What says which points of a fit are in one group."""
+
+    names: tuple[str, ...]  # of event and layer
+    sides: tuple[bool, ...]  # of each layer: whether z < 0; empty where z does not count
+
+
+def groups_of(points: Points, layer: Any, event: Any, fit: Grouping | None = None) -> tuple[dict[str, Any], Grouping]:
+    """Return the integer column that says which points are in one group: of one event, layer and side in z.
+
+    Given what says so of the points of a fit, numbers are theirs; the smallest number is none of them.
+    """
     given = {"event": points.event(event), "layer": points.first(LAYER) if layer is None else layer}
-    if given["layer"] is not None and "z" in points.columns:
+    given = {name: each for name, each in given.items() if each is not None}
+    has_z, sides = "z" in points.columns, () if fit is None else fit.sides
+    if fit is not None and (fit.names != tuple(given) or (sides and not has_z)):
+        needed, there = [*fit.names, *"z" * bool(sides)], [*given, *"z" * has_z]
+        raise ValueError(f"points of the fit have {needed or 'no layer'}, and new ones {there or 'no layer'}")
+    if sides or (fit is None and "layer" in given and has_z):
         layer, z = points.aligned("layer", given["layer"], groups), points.aligned("z", points.columns["z"], reals)
-        given["layer"] = _of_sides(layer, z)
-    columns = [narrowed(points.aligned(name, each, groups)) for name, each in given.items() if each is not None]
+        sides = sides or _sides_in(z)
+        given["layer"] = layer
+        if len(sides) > 1:
+            given["layer"] = map_points(_sides, layer, z) if is_dask(z) else _sides(layer, z)
+    columns = [narrowed(points.aligned(name, each, groups)) for name, each in given.items()]
     if len(columns) == 2:
         columns = [joined_groups(points.X, *columns)]
-    return {"layer": columns[0]} if columns else {}
+    if fit is not None and len(sides) == 1:
+        columns = [np.where((z < 0) == sides[0], columns[0], np.iinfo(np.int64).min)]
+    return {"layer": columns[0]} if columns else {}, Grouping(tuple(given), sides)
 
 
-def _of_sides(layer: Any, z: Any) -> Any:
-    """Return a number of each layer at either side of z = 0; the layer as it is where there is one side."""
+def _sides_in(z: Any) -> tuple[bool, ...]:
+    """Return the sides of z = 0 where points are; of a dask array both, and nothing is computed."""
     if is_dask(z):
-        return map_points(_sides, layer, z)
+        return False, True
     other = z < 0
-    return _sides(layer, z) if other.any() and (~other).any() else layer
+    return tuple(side for side, there in ((False, not other.all()), (True, other.any())) if there)
 
 
 def _sides(layer: Any, z: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,12 @@ from daskclust.clue.at_once import fit_at_once
 from daskclust.clue.columns import groups_of, in_unit_of_weights, sections_of, thresholds_of, weights_of
 from daskclust.clue.densities import Densities
 from daskclust.clue.kernels.density import choose_kernel
-from daskclust.clue.lengths import Lengths, check_lengths, given_lengths, is_one, read_lengths
+from daskclust.clue.lengths import Lengths, check_lengths, check_of_all, given_lengths, is_one, read_lengths
 from daskclust.clue.plan import CluePlan
 from daskclust.core.data.checks import axis_periods, check_positive
 from daskclust.core.data.columns import plain, reals
-from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT, Points, aligned_column, read_points
-from daskclust.core.data.lazy import map_points
+from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT, Points, aligned_column, read_new_points, read_points
+from daskclust.core.data.lazy import map_points, map_with
 from daskclust.core.data.nested import nest
 from daskclust.core.device.arrays import is_cuda, is_dask, on_device_of
 from daskclust.core.run.engine import lazily, run_in_memory
@@ -178,8 +179,9 @@ class CLUE(Estimator):
         self._lengths = read_lengths(lengths, points, self._sections)
         plan = self._plan(points.axes, points.X.dtype, self._lengths)
         weights, self._weight_unit = weights_of(points, sample_weight)
-        columns = {"X": points.X, **groups_of(points, layer, event), **weights}
-        columns |= self._lengths.columns
+        group, grouping = groups_of(points, layer, event)
+        columns = {"X": points.X, **group, **weights, **self._lengths.columns}
+        self._fitted: Any = plan, grouping, {name: columns.get(name) for name in ("X", "layer", "weight", "dc")}
         self._rhoc_of: Any = plan.rhoc
         if plan.rhoc is None:
             columns["rhoc"] = self._rhoc_of = thresholds_of(points, self.rhoc, sample_weight is None, self._weight_unit)
@@ -213,7 +215,8 @@ class CLUE(Estimator):
         changed = {"rhoc": rhoc, "delta_c": delta_c, "delta_o": delta_o}
         given = {name: value for name, value in changed.items() if value is not None}
         other = type(self)(**self.get_params() | given)
-        for name in ("n_features_in_", "feature_names_in_", "_axes", "_nesting", "_weight_unit", "_sections", "_unit"):
+        kept = "_axes", "_nesting", "_weight_unit", "_sections", "_unit", "_fitted"
+        for name in ("n_features_in_", "feature_names_in_", *kept):
             if hasattr(self, name):
                 setattr(other, name, getattr(self, name))
         other._lazy, other._rhoc_of = self._lazy, self._rhoc_of if rhoc is None else None
@@ -242,6 +245,57 @@ class CLUE(Estimator):
         delta, nearest_higher = plain("delta", self.delta_), plain("nearest_higher", self.nearest_higher_)
         other._keep(_from_densities(plan, columns, density, delta, nearest_higher))
         return other
+
+    def predict(self, X: Any, *, layer: Any = None, event: Any = None, section: Any = None) -> Any:
+        """Return the cluster of the nearest higher among the points of the fit, for new points.
+
+        The density at a new point is that of a point without weight there, so new points do not count for each other,
+        and no cluster grows. Points of the fit that are as dense or denser are its higher ones; of equally near ones
+        the first is taken. At the very place of a point of the fit it takes the label of that, whatever its density:
+        points of the fit keep their labels.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), DataFrame, xarray.Dataset, or awkward.Array
+            Coordinates, as of `fit`, in the same unit; they are taken in the precision of those. Weights do not count.
+        layer, event, section : array, shape (n,), optional
+            As of `fit`: needed where the points of the fit have them.
+
+        Returns
+        -------
+        array of int64, shape (n,)
+            Label of the nearest higher, if it is within max(delta_c, delta_o) of the new point, which is -1 for an
+            outlier and what follows one; else -1. Lazy where this or the fit's `X` is a dask array: points of the fit
+            are then gathered once, on a worker.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For points that `fit` would refuse, of other dimensions, units or columns, and where a length is an array of
+            one for each point of the fit: lengths by section, or in a column, new points have as well.
+
+        Notes
+        -----
+        The points of the fit are kept, not copied: what changes in them changes densities at new points.
+
+        Examples
+        --------
+        >>> clue = CLUE(dc=1.0, rhoc=2.0).fit([[0.0], [0.5], [1.0], [6.0]])
+        >>> clue.predict([[1.5], [6.5], [9.0]])
+        array([ 0, -1, -1])
+        """
+        self._check_is_fitted("density_")
+        plan, grouping, known = self._fitted
+        points = read_new_points(self, X, self._unit, EVENT + LAYER + WEIGHT)
+        points = points._replace(X=points.X.astype(known["X"].dtype, copy=False))
+        check_of_all(self._lengths.given)
+        lengths = read_lengths(self._lengths.given, points, sections_of(points, section, layer))
+        group = groups_of(points, layer, event, grouping)[0].get("layer")
+        dc, delta_c, delta_o = lengths.largest.values()
+        own = replace(plan, dc=dc, delta_c=delta_c, delta_o=delta_o, own=frozenset(lengths.columns))
+        given = known["X"], plain("density", self.density_), plain("labels", self.labels_), *list(known.values())[1:]
+        of_points = [lengths.columns.get(name) for name in lengths.largest]
+        return nest(map_with(own.labels_of, points.X, plan.fitted, given, group, *of_points), points.nesting)
 
     @property
     def is_outlier_(self) -> Any:
