@@ -16,6 +16,7 @@ BOUNDS = {
     "clue.find_higher": 96,
     "clue.look": 40,
     "clue.mark_border": 40,
+    "clue.nearest_among": 72,
     "clue.nearest_higher": 96,
     "clue.place": 104,
     "clue3d.arrange": 40,
