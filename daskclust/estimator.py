@@ -22,7 +22,7 @@ class BaseEstimator:
     def __init_subclass__(cls) -> None:
         """Let fits, which work on the device of their data, leave the thread's current CUDA device as it was."""
         super().__init_subclass__()
-        for name in {"fit", "rethreshold"} & vars(cls).keys():
+        for name in {"fit", "predict", "rethreshold"} & vars(cls).keys():
             setattr(cls, name, keeping_device()(vars(cls)[name]))
 
     @classmethod

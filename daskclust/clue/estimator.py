@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from daskclust.clue.at_once import fit_at_once
+from daskclust.clue.columns import groups_of, in_unit_of_weights, sections_of, thresholds_of, weights_of
 from daskclust.clue.densities import Densities
 from daskclust.clue.kernels.density import choose_kernel
-from daskclust.clue.lengths import Lengths, check_lengths, given_lengths, is_one, read_lengths
+from daskclust.clue.lengths import Lengths, check_lengths, check_of_all, given_lengths, is_one, read_lengths
 from daskclust.clue.plan import CluePlan
 from daskclust.core.data.checks import axis_periods, check_positive
-from daskclust.core.data.columns import groups, narrowed, plain, reals
-from daskclust.core.data.foreign import unit_of
-from daskclust.core.data.inputs import EVENT, LAYER, SECTION, WEIGHT, Points, aligned_column, joined_groups, read_points
-from daskclust.core.data.lazy import map_points
-from daskclust.core.data.nested import flat, nest
-from daskclust.core.data.units import threshold_in
+from daskclust.core.data.columns import plain, reals
+from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT, Points, aligned_column, read_new_points, read_points
+from daskclust.core.data.lazy import map_points, map_with
+from daskclust.core.data.nested import nest
 from daskclust.core.device.arrays import is_cuda, is_dask, on_device_of
 from daskclust.core.run.engine import lazily, run_in_memory
 from daskclust.core.space.partition import Chunk, Partition
@@ -175,14 +175,16 @@ class CLUE(Estimator):
         self._axes, self._nesting = points.axes, points.nesting
         self._unit, lengths = points.units.get(next(iter(points.axes), None)), given_lengths(self)
         wanted = section is not None or not all(map(is_one, lengths.values()))
-        self._sections = _sections(points, section, layer) if wanted else None
+        self._sections = sections_of(points, section, layer) if wanted else None
         self._lengths = read_lengths(lengths, points, self._sections)
         plan = self._plan(points.axes, points.X.dtype, self._lengths)
-        columns = {"X": points.X, **_groups(points, layer, event), **self._weights(points, sample_weight)}
-        columns |= self._lengths.columns
+        weights, self._weight_unit = weights_of(points, sample_weight)
+        group, grouping = groups_of(points, layer, event)
+        columns = {"X": points.X, **group, **weights, **self._lengths.columns}
+        self._fitted: Any = plan, grouping, {name: columns.get(name) for name in ("X", "layer", "weight", "dc")}
         self._rhoc_of: Any = plan.rhoc
         if plan.rhoc is None:
-            columns["rhoc"] = self._rhoc_of = self._thresholds(points, sample_weight is None)
+            columns["rhoc"] = self._rhoc_of = thresholds_of(points, self.rhoc, sample_weight is None, self._weight_unit)
         self._lazy = lazily(plan, columns, partition)  # other thresholds may come
         if self._lazy is not None:
             self._keep(self._lazy.run(plan))
@@ -213,7 +215,8 @@ class CLUE(Estimator):
         changed = {"rhoc": rhoc, "delta_c": delta_c, "delta_o": delta_o}
         given = {name: value for name, value in changed.items() if value is not None}
         other = type(self)(**self.get_params() | given)
-        for name in ("n_features_in_", "feature_names_in_", "_axes", "_nesting", "_weight_unit", "_sections", "_unit"):
+        kept = "_axes", "_nesting", "_weight_unit", "_sections", "_unit", "_fitted"
+        for name in ("n_features_in_", "feature_names_in_", *kept):
             if hasattr(self, name):
                 setattr(other, name, getattr(self, name))
         other._lazy, other._rhoc_of = self._lazy, self._rhoc_of if rhoc is None else None
@@ -235,11 +238,64 @@ class CLUE(Estimator):
             other._keep(self._lazy.run(plan))
             return other
         if plan.rhoc is None and rhoc is not None:
-            other._rhoc_of = aligned_column(density, "rhoc", self._in_unit_of_weights(rhoc), reals, density.dtype)
+            other._rhoc_of = aligned_column(
+                density, "rhoc", in_unit_of_weights(rhoc, self._weight_unit, self._nesting), reals, density.dtype
+            )
         columns = other._lengths.columns | ({"rhoc": other._rhoc_of} if plan.rhoc is None else {})
         delta, nearest_higher = plain("delta", self.delta_), plain("nearest_higher", self.nearest_higher_)
         other._keep(_from_densities(plan, columns, density, delta, nearest_higher))
         return other
+
+    def predict(self, X: Any, *, layer: Any = None, event: Any = None, section: Any = None) -> Any:
+        """Return the cluster of the nearest higher among the points of the fit, for new points.
+
+        The density at a new point is that of a point without weight there, so new points do not count for each other,
+        and no cluster grows. Points of the fit that are as dense or denser are its higher ones; of equally near ones
+        the first is taken. At the very place of a point of the fit it takes the label of that, whatever its density:
+        points of the fit keep their labels.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), DataFrame, xarray.Dataset, or awkward.Array
+            Coordinates, as of `fit`, in the same unit; they are taken in the precision of those. Weights do not count.
+        layer, event, section : array, shape (n,), optional
+            As of `fit`: needed where the points of the fit have them.
+
+        Returns
+        -------
+        array of int64, shape (n,)
+            Label of the nearest higher, if it is within max(delta_c, delta_o) of the new point, which is -1 for an
+            outlier and what follows one; else -1. Lazy where this or the fit's `X` is a dask array: points of the fit
+            are then gathered once, on a worker.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For points that `fit` would refuse, of other dimensions, units or columns, and where a length is an array of
+            one for each point of the fit: lengths by section, or in a column, new points have as well.
+
+        Notes
+        -----
+        The points of the fit are kept, not copied: what changes in them changes densities at new points.
+
+        Examples
+        --------
+        >>> clue = CLUE(dc=1.0, rhoc=2.0).fit([[0.0], [0.5], [1.0], [6.0]])
+        >>> clue.predict([[1.5], [6.5], [9.0]])
+        array([ 0, -1, -1])
+        """
+        self._check_is_fitted("density_")
+        plan, grouping, known = self._fitted
+        points = read_new_points(self, X, self._unit, EVENT + LAYER + WEIGHT)
+        points = points._replace(X=points.X.astype(known["X"].dtype, copy=False))
+        check_of_all(self._lengths.given)
+        lengths = read_lengths(self._lengths.given, points, sections_of(points, section, layer))
+        group = groups_of(points, layer, event, grouping)[0].get("layer")
+        dc, delta_c, delta_o = lengths.largest.values()
+        own = replace(plan, dc=dc, delta_c=delta_c, delta_o=delta_o, own=frozenset(lengths.columns))
+        given = known["X"], plain("density", self.density_), plain("labels", self.labels_), *list(known.values())[1:]
+        of_points = [lengths.columns.get(name) for name in lengths.largest]
+        return nest(map_with(own.labels_of, points.X, plan.fitted, given, group, *of_points), points.nesting)
 
     @property
     def is_outlier_(self) -> Any:
@@ -302,67 +358,6 @@ class CLUE(Estimator):
             periods,
             frozenset(() if lengths is None else lengths.columns),
         )
-
-    def _weights(self, points: Points, given: Any) -> dict[str, Any]:
-        """Return the column of weights, if there are any; thresholds are in their unit."""
-        self._weight_unit: Any = "1"
-        if given is not None:
-            self._weight_unit = unit_of("sample_weight", given)
-        elif (name := next((name for name in WEIGHT if name in points.columns), None)) is not None:
-            given, self._weight_unit = points.columns[name], points.units.get(name)
-        else:
-            return {}
-        return {"weight": points.aligned("sample_weight", given, reals, points.X.dtype)}
-
-    def _thresholds(self, points: Points, has_units: bool) -> Any:
-        """Return the column of one rhoc for each point; that of `X` has its unit where the weights are of `X`, too."""
-        rhoc = self.rhoc
-        if isinstance(rhoc, str):
-            if rhoc not in points.columns:
-                raise ValueError(f"rhoc names the column {rhoc!r}; X has {sorted(points.columns)}")
-            unit = points.units.get(rhoc) if has_units else None
-            rhoc = threshold_in(rhoc, points.columns[rhoc], unit, self._weight_unit)
-        return points.aligned("rhoc", self._in_unit_of_weights(rhoc), reals, points.X.dtype)
-
-    def _in_unit_of_weights(self, rhoc: Any) -> Any:
-        """Return thresholds, which may carry a unit, one for each point."""
-        unit, values = unit_of("rhoc", rhoc), flat(rhoc, "rhoc", self._nesting)
-        return values if unit is None else threshold_in("rhoc", plain("rhoc", values), unit, self._weight_unit)
-
-
-def _sections(points: Points, section: Any, layer: Any) -> Any:
-    """Return the section of each point, by which lengths may differ; None where nothing says it."""
-    if isinstance(section, str):
-        if section not in points.columns:
-            raise ValueError(f"section names the column {section!r}; X has {sorted(points.columns)}")
-        return points.columns[section]
-    if section is None:
-        section = points.first(SECTION) if layer is None or SECTION[0] in points.columns else layer
-    return points.first(LAYER) if section is None else section
-
-
-def _groups(points: Points, layer: Any, event: Any) -> dict[str, Any]:
-    """Return the integer column that says which points are in one group: of one event, layer and side in z."""
-    given = {"event": points.event(event), "layer": points.first(LAYER) if layer is None else layer}
-    if given["layer"] is not None and "z" in points.columns:
-        layer, z = points.aligned("layer", given["layer"], groups), points.aligned("z", points.columns["z"], reals)
-        given["layer"] = _of_sides(layer, z)
-    columns = [narrowed(points.aligned(name, each, groups)) for name, each in given.items() if each is not None]
-    if len(columns) == 2:
-        columns = [joined_groups(points.X, *columns)]
-    return {"layer": columns[0]} if columns else {}
-
-
-def _of_sides(layer: Any, z: Any) -> Any:
-    """Return a number of each layer at either side of z = 0; the layer as it is where there is one side."""
-    if is_dask(z):
-        return map_points(_sides, layer, z)
-    other = z < 0
-    return _sides(layer, z) if other.any() and (~other).any() else layer
-
-
-def _sides(layer: Any, z: Any) -> Any:
-    return 2 * layer.astype(np.int64) + (z < 0)
 
 
 def _outliers(density: Any, delta: Any, rhoc: Any, delta_o: Any) -> Any:

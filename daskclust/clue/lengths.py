@@ -75,6 +75,14 @@ def read_lengths(given: Mapping[str, Any], points: Points, sections: Any, before
     return lengths
 
 
+def check_of_all(given: Mapping[str, Any]) -> None:
+    """Refuse lengths of single points: others have none."""
+    for name, value in given.items():
+        if not (isinstance(value, str | Mapping) or is_one(value)):
+            remedy = "fit with one for each section, or with the name of a column"
+            raise ValueError(f"{name} has a length for each point of the fit, and new ones have none; {remedy}")
+
+
 def _checked(name: str, value: Mapping[Any, Any], dtype: Any) -> dict[int, float]:
     if not value:
         raise ValueError(f"{name} must have a length for each section, got an empty mapping")

@@ -12,8 +12,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from daskclust.clue.densities import ClueParameters, Densities
+from daskclust.clue.densities import Densities
 from daskclust.clue.kernels import formulas
+from daskclust.clue.new_points import Predictor
 from daskclust.core.device.arrays import Cuda, Host, device_of, fill
 from daskclust.core.merge.own_ids import OwnIds
 from daskclust.core.merge.sets import NONE, NOTHING, Fragments, Slice, merge_fragments
@@ -42,7 +43,7 @@ class ChainEnds(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CluePlan(ClueParameters):
+class CluePlan(Predictor):
     """CLUE's parameters, and all that is done with them."""
 
     name = "clue"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from daskclust import DBSCAN, galaxy_groups, neighbors
+from daskclust import CLUE, DBSCAN, galaxy_groups, neighbors
 
 pytestmark = pytest.mark.host_cuda
 
@@ -35,3 +35,19 @@ def test_groups_of_galaxies_are_those_of_the_cpu(cupy):
     np.testing.assert_array_equal(found.get(), wanted)
     wanted = galaxy_groups(*columns[:3], 1.0, 9.0)
     np.testing.assert_array_equal(galaxy_groups(*map(cupy.asarray, columns[:3]), 1.0, 9.0).get(), wanted)
+
+
+@pytest.mark.parametrize("many", [1, 70])
+def test_labels_of_new_points_are_those_of_the_cpu(cupy, many):
+    """Of points among them that are equal, too."""
+    rng = np.random.default_rng(many)
+    X, new = (rng.integers(0, 32, (n, 2)).astype(np.float32) / 4 for n in (300, 150))
+    X = np.concatenate([X, np.repeat(X[:3], many, axis=0)])
+    layer, asked = X[:, 0].astype(int) // 3, rng.integers(0, 4, len(new))
+    options = {"dc": {0: 1.0, 1: 0.75, 2: 1.5, 3: 1.0}, "rhoc": 5.0, "delta_c": 1.5, "wrap": {1: 8.0}}
+    here, there = CLUE(**options).fit(X, layer=layer), CLUE(**options).fit(cupy.asarray(X), layer=cupy.asarray(layer))
+    wanted = here.predict(new, layer=asked)
+    assert len(set(wanted.tolist())) > 3
+    np.testing.assert_array_equal(there.predict(cupy.asarray(new), layer=asked).get(), wanted)
+    np.testing.assert_array_equal(there.predict(new, layer=asked), wanted)
+    np.testing.assert_array_equal(here.predict(cupy.asarray(new), layer=asked).get(), wanted)

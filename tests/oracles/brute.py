@@ -143,6 +143,32 @@ def clue_from_density(
     return Answer(labels, density, delta, nearest, seed, outlier)
 
 
+def clue_labels_of_new(
+    X: np.ndarray,
+    new: np.ndarray,
+    density: np.ndarray,
+    labels: np.ndarray,
+    weight: np.ndarray,
+    neighbor_weight: float,
+    groups: list[np.ndarray],
+    wrap: dict[int, float] | None,
+    *,
+    dc: np.ndarray,
+    delta_c: np.ndarray,
+    delta_o: np.ndarray,
+) -> np.ndarray:
+    """Return the labels of new points without weight, flat kernel; groups are those of all, lengths of new points."""
+    n = len(X)
+    squared = distances2(np.concatenate([X, new]), wrap)[n:, :n]
+    distance, near = np.sqrt(squared), together(n + len(new), *groups)[n:, :n]
+    within = near & (distance <= dc.astype(X.dtype)[:, None])
+    own = neighbor_weight * np.where(within, weight.astype(X.dtype).astype(np.float64), 0.0).sum(axis=1)
+    higher = near & ((density >= own.astype(X.dtype)[:, None]) | (squared == 0))
+    higher &= distance <= np.maximum(delta_c, delta_o).astype(X.dtype)[:, None]
+    squared = np.where(higher, squared, np.inf)
+    return np.where(higher.any(axis=1), labels[squared.argmin(axis=1)], -1)
+
+
 def groups_of(edges: np.ndarray, n: int) -> np.ndarray:
     """Return the smallest member of the connected component of each of `n` nodes."""
     root = np.arange(n)

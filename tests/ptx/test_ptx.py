@@ -25,14 +25,17 @@ def points(dimensions, dtype, n=700):
 def run(monkeypatch, X, layer, blocks=False, **parameters):
     """Return what CLUE launches on CUDA for these points, after comparing its results with the CPU's."""
     from daskclust import CLUE
-    from daskclust.clue import at_once, densities, plan
+    from daskclust.clue import at_once, densities, new_points, plan
     from daskclust.core.space import extent
 
     expected = CLUE(**parameters).fit(X, layer=layer)
-    recorder = stand_in(monkeypatch, at_once, densities, plan, extent)
+    new = X + X.dtype.type(0.05)
+    labels = expected.predict(new, layer=layer)
+    recorder = stand_in(monkeypatch, at_once, densities, new_points, plan, extent)
     monkeypatch.setattr("daskclust.clue.estimator.is_cuda", lambda array: True)
     got = CLUE(**parameters).fit(X, layer=layer)
     assert_same_results(got, expected)
+    np.testing.assert_array_equal(got.predict(new, layer=layer), labels)
     if blocks:
         _run_in_blocks(got, X, layer)
     return recorder.launched

@@ -10,9 +10,9 @@ import numpy as np
 
 from daskclust.core.device.exp import exp_of_negative
 from daskclust.core.device.kernels import body, kernel, lane_kernel
-from daskclust.core.device.operations import highest, like, load, places, select, square_root, store, times
-from daskclust.core.space.box_tree import is_higher
-from daskclust.core.space.grid import distance2, fold_neighbours, within_period
+from daskclust.core.device.operations import highest, like, load, places, point_at, select, square_root, store, times
+from daskclust.core.space.box_tree import is_higher, search_below
+from daskclust.core.space.grid import distance2, fold_around, fold_neighbours, in_four, no_axis, within_period
 
 
 # ------------------------------------------------------------------------------------------------ density, equation 2.3
@@ -104,6 +104,23 @@ def chi_at_zero(i, m, row, neighbor_weight, per_scale, values):
     store(values, i, m, times(chi(zero, per_scale), like(zero, neighbor_weight)))
 
 
+@lane_kernel
+def density_among(i, m, row, points, group, cells, reach, reach2, weight, neighbor_weight, per_scale, rho):
+    """Density at sorted point i of `points`, among those in `cells`: of a point that has no weight.
+
+    `group` is the number that the group of each point has among those in `cells`, -1 for others; or empty.
+    """
+    own = point_at(points.positions, i, m, cells.grid.period)
+    zero, limit = like(own[0], 0), limit_at(i, m, reach2)
+    context = (cells.grid.period, limit, weight, neighbor_weight, per_scale, like(places(i, zero), -1), zero)
+    number, total = np.int64(group[points.order[i]]) if len(group) > 0 else np.int64(0), zero
+    if number >= 0:
+        _, axis1, axis2, axis3 = in_four(cells.grid.axes, no_axis(cells.grid))
+        base = number * axis1.cells * axis2.cells * axis3.cells
+        (total,) = fold_around(own, base, cells, reach, (zero,), context)
+    store(rho, i, m, total)
+
+
 # ----------------------------------------------------------------------------------------- nearest higher, equation 2.4
 @body
 def take_nearer(state, own, positions, j, context):
@@ -153,6 +170,22 @@ def nearest_higher(i, m, row, cells, reach, beyond2, rho, order, tie, delta, nea
     nearest2, index = walk(i, m, cells, reach, state, context)
     store(delta, i, m, select(nearest2 < beyond2, square_root(nearest2), like(own_rho, np.inf)))
     store(nearest, i, m, index)
+
+
+@kernel
+def nearest_among(s, points, group, tree, members, rho, beyond2, deltas, nearest):
+    """Write the index of the closest point of `tree`, as dense as sorted point s of `points` or denser; -1 for none.
+
+    Only where there is none yet; `group` is as in `density_among`. One beyond both deltas does not count.
+    """
+    at = points.order[s]
+    if nearest[at] < 0:
+        own = points.positions[:, s]
+        me = rho[s], np.int32(-1), group[at] if len(group) > 0 else np.int32(0)
+        state = like(own[0], beyond2), np.int64(-1)
+        nearest2, index = search_below(me, own, np.int64(1), tree, members, state)
+        delta_c, delta_o = deltas_at(at, deltas)
+        nearest[at] = index if square_root(nearest2) <= max(delta_c, delta_o) else np.int64(-1)
 
 
 @kernel

@@ -252,12 +252,20 @@ def fold_neighbours(i, m, cells, reach, state, context):
     """
     grid = cells.grid
     own = point_at(cells.positions, i, m, grid.period)
+    _, x1, x2, x3 = in_four(own, own[0])
+    _, axis1, axis2, axis3 = in_four(grid.axes, no_axis(grid))
+    here = (own_cell(x3, axis3) * axis2.cells + own_cell(x2, axis2)) * axis1.cells + own_cell(x1, axis1)
+    return fold_around(own, cells.row[i] - here, cells, reach, state, context)
+
+
+@body
+def fold_around(own, base, cells, reach, state, context):
+    """Fold as `fold_neighbours` around any coordinates, in a group whose first row is `base`."""
+    grid = cells.grid
     columns = span(own[0], reach[0], grid.axes[0])
     (_, x1, x2, x3), (_, far1, far2, far3) = in_four(own, own[0]), in_four(reach, reach[0])
     _, axis1, axis2, axis3 = in_four(grid.axes, no_axis(grid))
     rows1, rows2, rows3 = span(x1, far1, axis1), span(x2, far2, axis2), span(x3, far3, axis3)
-    here = (own_cell(x3, axis3) * axis2.cells + own_cell(x2, axis2)) * axis1.cells + own_cell(x1, axis1)
-    base = cells.row[i] - here  # the first row of the group
     for t3 in range(rows3[3]):
         for t2 in range(rows2[3]):
             for t1 in range(rows1[3]):
