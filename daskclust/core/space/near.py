@@ -92,12 +92,16 @@ def pairs_within(tree: BoxTree, limit2: float) -> Any:
     ends = device.full(n + 1, 0, np.int64)
     device.run(search, n, one, tree, limit2, ends[1:], device.empty(0, np.int64), grain=_EVERY)
     ends = np.cumsum(ends)
-    packed = device.empty(int(device.to_host(ends[n:])[0]), np.int64)
-    device.run(search, n, one, tree, limit2, ends, packed, grain=_EVERY)
-    packed.sort()
-    pairs = device.empty((len(packed), 2), np.int64)
-    device.run(_unpack, len(packed), packed, pairs)
-    return pairs
+    total = int(device.to_host(ends[n:])[0])
+    pairs = device.empty(2 * total, np.int64)
+    device.run(search, n, one, tree, limit2, ends, pairs[total:], grain=_EVERY)
+    pairs[total:].sort()
+    first = 0
+    while first < total:  # what is written does not reach what is still to be read: no second array
+        behind = max((first + total) // 2, first + 1)
+        device.run(_unpack, behind - first, first, pairs[total:], pairs)
+        first = behind
+    return pairs.reshape(total, 2)
 
 
 def _metric(tree: BoxTree) -> dict[str, Any]:
@@ -261,6 +265,7 @@ def pair_near(i, m, one, tree, limit2, ends, pairs):
 
 
 @kernel
-def _unpack(i, packed, pairs):
-    pairs[i, 0] = packed[i] >> 32
-    pairs[i, 1] = packed[i] & 0xFFFFFFFF
+def _unpack(i, first, packed, pairs):
+    pair = packed[first + i]
+    pairs[2 * (first + i)] = pair >> 32
+    pairs[2 * (first + i) + 1] = pair & 0xFFFFFFFF
