@@ -39,6 +39,7 @@ BOUNDS = {
     "dbscan.count_all": 48,
     "dbscan.count_heads": 40,
     "dbscan.count_of_point": 104,
+    "dbscan.count_sets": 40,
     "dbscan.gather_core_of_cell": 40,
     "dbscan.label_border_all": 40,
     "dbscan.label_border_point": 80,

@@ -1,12 +1,13 @@
 """The nearest higher point by a tree of boxes, each with the highest density within.
 
-Points go along a Z-order curve, eight of them to a leaf. A search begins in a point's own leaf and climbs from there,
+Points go along Hilbert's curve, eight of them to a leaf. A search begins in a point's own leaf and climbs from there,
 or at the root; it enters a box only where this holds a higher point and is no farther than the best one found. So its
 work does not grow with the distance that is searched.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -15,8 +16,8 @@ from numpy.typing import NDArray
 
 from daskclust.core.device.arrays import Cuda, Host
 from daskclust.core.device.kernels import body, kernel
-from daskclust.core.device.operations import like, square_root, times
-from daskclust.core.space.grid import MAX_AXES, distance2
+from daskclust.core.device.operations import like, select, square_root, times
+from daskclust.core.space.grid import MAX_AXES, PAD, distance2
 
 LEAF_BITS = 3  # eight points to a leaf
 LEAF = 1 << LEAF_BITS
@@ -28,7 +29,7 @@ class BoxTree(NamedTuple):
 
     period: tuple[float, ...]
     points: Any  # (n,) place of each point among the sorted ones; what follows is in this order
-    positions: Any  # (d, n) coordinates
+    positions: Any  # (d, n + PAD) coordinates
     rho: Any  # (n,) density
     order: Any  # (n,) index in the input
     group: Any  # (n,) its group; empty where there is one
@@ -78,7 +79,7 @@ def make_tree(
     """Return the tree of the first `n` points at `positions` (d, n or more), periodic ones within [0, period).
 
     `columns` are density, index and group (or empty) of the points; `extent` (2, d) is where they lie.
-    With `has_least`, searches do not visit each of many points at one place.
+    With `has_least` searches may leave out points that are as near as one of a smaller index.
     """
     rho, order, group = columns
     points = along_curve(device, positions, n, group, extent)
@@ -88,7 +89,7 @@ def make_tree(
     tree = BoxTree(
         period,
         points,
-        device.scratch("tree positions", (d, n), positions.dtype),
+        device.scratch("tree positions", (d, n + PAD), positions.dtype),
         device.scratch("tree rho", n, rho.dtype),
         device.scratch("tree order", n, np.int32),
         device.scratch("tree group", n if len(group) else 0, np.int32),
@@ -106,15 +107,15 @@ def make_tree(
 
 
 def along_curve(device: Host | Cuda, positions: Any, n: int, group: Any, extent: NDArray[np.float64]) -> Any:
-    """Return the order of the first `n` points along a Z-order curve, group after group."""
+    """Return the order of the first `n` points along Hilbert's curve, which never jumps, group after group."""
     axes = min(len(positions), extent.shape[1], MAX_AXES)
     groups = int(device.to_host(group[n - 1 : n])[0]) + 1 if len(group) else 1
     bits = min(30, max(1, (62 - (n - 1).bit_length() - (groups - 1).bit_length()) // axes))
     low, wide = extent[0], extent[1] - extent[0]
     scale = tuple(math.ldexp(1.0, bits) / w if w > 0 else 0.0 for w in wide[:axes])
-    keys = device.scratch("curve keys", n, np.int64)
+    keys, turns = device.scratch("curve keys", n, np.int64), device.from_host(_turns(axes))
     clumped = device.full(1, 0, np.int32)
-    device.run(_curve_key, n, positions, group, tuple(map(float, low[:axes])), scale, bits, keys)
+    device.run(_curve_key, n, positions, group, tuple(map(float, low[:axes])), scale, bits, turns, keys)
     points = device.order_of(keys)
     device.run(_look_for_clumps, max(0, n - _CLUMP), keys, points, clumped)
     if device.to_host(clumped)[0]:  # few points are so far away that the others cannot be told apart
@@ -124,22 +125,49 @@ def along_curve(device: Host | Cuda, positions: Any, n: int, group: Any, extent:
             device.run(_copy_axis, n, positions, k, coordinates)
             device.run(_rank_axis, n, device.order_of(coordinates), k, ranks)
         scale = (math.ldexp(1.0, bits) / n,) * axes
-        device.run(_curve_key, n, ranks, group, (0.0,) * axes, scale, bits, keys)
+        device.run(_curve_key, n, ranks, group, (0.0,) * axes, scale, bits, turns, keys)
         points = device.order_of(keys)
     return points
 
 
+@functools.cache
+def _turns(axes: int) -> NDArray[np.int64]:
+    """Return how Hilbert's curve goes on in a cube cut in half along each axis, for each way to enter it and each part.
+
+    A way is the corner and the direction; the part is the bits of its coordinates. The result, by way and part, is the
+    way that the curve enters this part, times their number, plus the place of the part along the curve.
+    """
+    parts = 1 << axes
+    turns = np.empty((parts, axes, parts), np.int64)
+
+    def turned(word: int, by: int) -> int:
+        return (word << by | word >> (axes - by)) & (parts - 1)
+
+    for corner, along, place in np.ndindex(parts, axes, parts):
+        up = along + 1
+        part = turned(place ^ place >> 1, up % axes) ^ corner
+        before = max(place - 1, 0) & ~1
+        steps = (place if place & 1 else max(place - 1, 0)) + 1
+        ahead = (along + ((steps & -steps).bit_length() - 1) * (place > 0) + 1) % axes
+        entered = corner ^ turned(before ^ before >> 1, up % axes)
+        turns[corner, along, part] = (entered * axes + ahead) * parts + place
+    return turns.reshape(-1)
+
+
 @kernel
-def _curve_key(i, positions, group, low, scale, bits, keys):
-    """Write where sorted point i lies along the curve: the bits of its coordinates in turn, below its group's."""
+def _curve_key(i, positions, group, low, scale, bits, turns, keys):
+    """Write where sorted point i lies along the curve, which `turns` describes, below its group."""
     axes = len(scale)
-    most = (np.int64(1) << bits) - 1
-    key = np.int64(group[i]) if len(group) > 0 else np.int64(0)
-    key = key << (bits * axes)
+    most, parts = (np.int64(1) << bits) - 1, np.int64(1) << axes
+    mixed = np.int64(0)  # the bits of its coordinates in turn
     for k in range(axes):
         at = min(np.int64(times(np.float64(positions[k, i]) - low[k], scale[k])), most)
         for bit in range(bits):
-            key |= ((at >> bit) & 1) << (bit * axes + k)
+            mixed |= ((at >> bit) & 1) << (bit * axes + k)
+    key, way = np.int64(group[i]) if len(group) > 0 else np.int64(0), np.int64(0)
+    for bit in range(bits):
+        turn = turns[way | ((mixed >> ((bits - 1 - bit) * axes)) & (parts - 1))]
+        key, way = (key << axes) | (turn & (parts - 1)), turn & -parts
     keys[i] = key
 
 
@@ -223,13 +251,15 @@ def box_gap2(own, node, tree):
     point within is nearer, rounding included.
     """
     axes = len(tree.period)
-    total = like(own[0], 0)
+    zero = total = like(own[0], 0)
     for k in range(axes):
-        low, high = tree.box[node, k], tree.box[node, axes + 1 + k]
-        gap = max(max(low - own[k], own[k] - high), like(own[0], 0))
+        below, above = tree.box[node, k] - own[k], own[k] - tree.box[node, axes + 1 + k]
+        gap = select(below > above, below, above)
         if tree.period[k] > 0.0:
-            farthest = max(abs(own[k] - low), abs(own[k] - high))
-            gap = max(min(gap, like(own[0], tree.period[k]) - farthest), like(own[0], 0))
+            below, above = abs(below), abs(above)
+            image = like(own[0], tree.period[k]) - select(below > above, below, above)
+            gap = select(image < gap, image, gap)
+        gap = select(gap > zero, gap, zero)
         total = total + times(gap, gap)
     return total
 
@@ -272,7 +302,7 @@ def search_leaf(me, own, leaf, tree, members, state):
 
 @body
 def may_hold(me, own, node, tree, state):
-    """Return whether a node may hold a higher point that is nearer, or as near and of a smaller index."""
+    """Return whether a node may hold a higher point that is not farther."""
     if not is_higher(me[0], me[1], tree.most[node], tree.last[node]):
         return False
     if len(tree.group) > 0:
@@ -280,10 +310,7 @@ def may_hold(me, own, node, tree, state):
         group = like(own[0], me[2])
         if group < tree.box[node, half - 1] or group > tree.box[node, 2 * half - 1]:
             return False
-    gap2 = box_gap2(own, node, tree)
-    if len(tree.least) > 0 and gap2 == state[0]:
-        return state[1] >= 0 and tree.least[node] < state[1]  # without an index, nothing so far away counts
-    return gap2 <= state[0]
+    return box_gap2(own, node, tree) <= state[0]
 
 
 @body

@@ -12,19 +12,29 @@ import numpy as np
 
 from daskclust.core.data.checks import check_count
 from daskclust.core.device.arrays import Cuda, Host, device_of, on_device_of
-from daskclust.core.device.kernels import body, kernel
-from daskclust.core.device.operations import square_root, times
+from daskclust.core.device.kernels import body, kernel, lane_kernel
+from daskclust.core.device.operations import (
+    bits_of,
+    count_bits,
+    lane_width,
+    like,
+    lowest_bit,
+    point_at,
+    select,
+    square_root,
+    store,
+    times,
+)
 from daskclust.core.space.box_tree import (
     LEAF,
+    LEAF_BITS,
     BoxTree,
     along_curve,
     box_gap2,
     make_tree,
-    no_members,
-    search_below,
 )
 from daskclust.core.space.extent import extent_of
-from daskclust.core.space.grid import distance2, periodic_distance2, within_period
+from daskclust.core.space.grid import PAD, distance2, periodic_distance2, within_period
 from daskclust.core.space.partition import Chunk
 
 _EVERY = 64  # searches that a thread takes at least
@@ -49,9 +59,11 @@ def nearest(tree: BoxTree, X: Any, ids: Any, beyond2: float) -> tuple[Any, Any]:
     Of squared distances only those below `beyond2` count; -1 and inf where there is none. `ids` are for messages.
     """
     device, tree, points, positions = _asking(tree, X, ids)
+    found = device.empty((2, len(X)), np.float64)
     index, distance = device.empty(len(X), np.int64), device.empty(len(X), np.float64)
-    args = points, positions, tree, no_members(device, np.float64), np.float64(beyond2), distance, index
-    device.run(find_nearest.bind(**_metric(tree)), len(X), *args, grain=_EVERY)
+    one = device.full(len(X) + PAD, 0, np.int8)
+    device.run(find_nearest.bind(**_metric(tree)), len(X), one, positions, tree, float(beyond2), *found, grain=_EVERY)
+    device.run(_put_found, len(X), points, *found, index, distance)
     return index, distance
 
 
@@ -79,14 +91,20 @@ def pairs_within(tree: BoxTree, limit2: float, **measures: Any) -> Any:
     `measures` may replace `distance2`, and with it `box_gap2`.
     """
     device, n = device_of(tree.points), len(tree.points)
-    search = pair_near.bind(**_metric(tree), **measures)
+    search, one = pair_near.bind(**_metric(tree), **measures), device.full(n + PAD, 0, np.int8)
     ends = device.full(n + 1, 0, np.int64)
-    device.run(search, n, tree, limit2, ends[1:], device.empty(0, np.int64), grain=_EVERY)
+    device.run(search, n, one, tree, limit2, ends[1:], device.empty(0, np.int64), grain=_EVERY)
     ends = np.cumsum(ends)
-    pairs = device.empty(int(device.to_host(ends[n:])[0]), np.int64)
-    device.run(search, n, tree, limit2, ends, pairs, grain=_EVERY)
-    pairs = np.sort(pairs)
-    return np.stack([pairs >> 32, pairs & 0xFFFFFFFF], axis=1)
+    total = int(device.to_host(ends[n:])[0])
+    pairs = device.empty(2 * total, np.int64)
+    device.run(search, n, one, tree, limit2, ends, pairs[total:], grain=_EVERY)
+    pairs[total:].sort()
+    first = 0
+    while first < total:  # what is written does not reach what is still to be read: no second array
+        behind = max((first + total) // 2, first + 1)
+        device.run(_unpack, behind - first, first, pairs[total:], pairs)
+        first = behind
+    return pairs.reshape(total, 2)
 
 
 def _metric(tree: BoxTree) -> dict[str, Any]:
@@ -104,12 +122,20 @@ def _positions(device: Host | Cuda, chunk: Chunk, period: tuple[float, ...]) -> 
 
 
 def _asking(tree: BoxTree, X: Any, ids: Any) -> tuple[Any, BoxTree, Any, Any]:
-    """Return the device, the tree on it, and the order along the curve and the coordinates of points that search."""
+    """Return the device, the tree on it, and rows and coordinates of points that search, along the curve and padded."""
     device = device_of(X)
     tree = BoxTree(tree.period, *(on_device_of(X, array) for array in tree[1:]))
     positions, extent = _positions(device, Chunk({"X": X}, ids), tree.period)
     points = along_curve(device, positions, len(X), device.empty(0, np.int32), extent)
-    return device, tree, points, positions
+    own = device.empty((len(positions), len(X) + PAD), np.float64)
+    device.run(_move_along, len(X), points, positions, own)
+    return device, tree, points, own
+
+
+@kernel
+def _move_along(slot, points, positions, own):
+    for k in range(positions.shape[0]):
+        own[k, slot] = positions[k, points[slot]]
 
 
 @kernel
@@ -118,14 +144,47 @@ def _move_within(i, X, period, positions):
         positions[k, i] = within_period(X[i, k], period[k])
 
 
+@body
+def may_hold(gap2, node, tree, state):
+    """Return whether a node so far away may hold a point that is nearer, or as near and of a smaller order."""
+    nearest2, index = state
+    return bits_of((gap2 < nearest2) | ((gap2 == nearest2) & (index > like(gap2, tree.least[node])))) != 0
+
+
+@lane_kernel
+def find_nearest(i, m, one, positions, tree, beyond2, nearest2, index):
+    """Search the tree for what is nearest to some points side by side; bits of `trail` tell which nodes came first."""
+    own = point_at(positions, i, m, tree.period)
+    state = like(own[0], beyond2), like(own[0], -1)
+    n, leaves = len(tree.points), len(tree.most) >> 1
+    node, trail, descends = np.int64(1), np.int64(0), True
+    while True:
+        if descends and may_hold(box_gap2(own, node, tree), node, tree, state):
+            if node < leaves:
+                nearer = box_gap2(own, 2 * node, tree) <= box_gap2(own, 2 * node + 1, tree)
+                first = 0 if 2 * count_bits(bits_of(nearer)) >= lane_width() else 1
+                trail, node = (trail << 1) | first, 2 * node + first
+                continue
+            for j in range((node - leaves) * LEAF, min((node - leaves + 1) * LEAF, n)):
+                d2, order = distance2(own, tree.positions, j, tree.period), like(own[0], tree.order[j])
+                nearer = (d2 < state[0]) | ((d2 == state[0]) & (order < state[1]))
+                state = select(nearer, d2, state[0]), select(nearer, order, state[1])
+        if node == 1:
+            break
+        descends = (node & 1) == (trail & 1)
+        if descends:
+            node ^= 1
+        else:
+            node, trail = node >> 1, trail >> 1
+    store(nearest2, i, m, state[0])
+    store(index, i, m, state[1])
+
+
 @kernel
-def find_nearest(slot, points, positions, tree, members, beyond2, distance, nearest):
-    """Search the whole tree for the nearest point."""
+def _put_found(slot, points, nearest2, index, row, distance):
     i = points[slot]
-    own, me = positions[:, i], (0.0, np.int32(-1), np.int32(0))  # lower than all others
-    nearest2, index = search_below(me, own, np.int64(1), tree, members, (beyond2, np.int64(-1)))
-    distance[i] = square_root(nearest2) if index >= 0 else np.inf
-    nearest[i] = index
+    row[i] = np.int64(index[slot])
+    distance[i] = square_root(nearest2[slot]) if index[slot] >= 0 else np.inf
 
 
 @body
@@ -161,8 +220,7 @@ def size_of(node, tree):
 @kernel
 def count_near(slot, points, positions, tree, limit2, counts):
     """Count the points within the limit: those of a box at once where all are."""
-    i = points[slot]
-    own = positions[:, i]
+    own = positions[:, slot]
     n, leaves = len(tree.points), len(tree.most) >> 1
     node, total = np.int64(1), np.int64(0)
     while node > 0:
@@ -176,26 +234,41 @@ def count_near(slot, points, positions, tree, limit2, counts):
                 for j in range((node - leaves) * LEAF, min((node - leaves + 1) * LEAF, n)):
                     total += 1 if distance2(own, tree.positions, j, tree.period) <= limit2 else 0
         node = beside(node)
-    counts[i] = total
+    counts[points[slot]] = total
 
 
-@kernel
-def pair_near(slot, tree, limit2, ends, pairs):
-    """Write pairs with later points, packed in one number, from ``ends[slot]`` on; without `pairs` how many."""
-    own, order = tree.positions[:, slot], np.int64(tree.order[slot])
+@lane_kernel
+def pair_near(i, m, one, tree, limit2, ends, pairs):
+    """Write pairs with points farther along the curve, as one number each, from ``ends[i]`` on; without `pairs` count.
+
+    Points side by side are counted together: the same ones at both times.
+    """
+    own, i = point_at(tree.positions, i, m, tree.period), np.int64(i)
     n, leaves = len(tree.points), len(tree.most) >> 1
-    node, at = np.int64(1), ends[slot] if len(pairs) > 0 else np.int64(0)
+    node, at = (i >> LEAF_BITS) + leaves, ends[i] if len(pairs) > 0 else np.int64(0)
     while node > 0:
-        if box_gap2(own, node, tree) <= limit2:
+        if bits_of(box_gap2(own, node, tree) <= limit2) != 0:
             if node < leaves:
                 node = node << 1
                 continue
-            for j in range((node - leaves) * LEAF, min((node - leaves + 1) * LEAF, n)):
-                other = np.int64(tree.order[j])
-                if other > order and distance2(own, tree.positions, j, tree.period) <= limit2:
-                    if len(pairs) > 0:
-                        pairs[at] = (order << 32) | other
+            for j in range(max((node - leaves) * LEAF, i + 1), min((node - leaves + 1) * LEAF, n)):
+                mask = bits_of(distance2(own, tree.positions, j, tree.period) <= limit2)
+                mask &= (np.int64(1) << min(j - i, m)) - 1  # no others repeated, none that is not before it
+                if len(pairs) == 0:
+                    at += count_bits(mask)
+                    continue
+                while mask != 0:
+                    first, other = np.int64(tree.order[i + lowest_bit(mask)]), np.int64(tree.order[j])
+                    pairs[at] = (min(first, other) << 32) | max(first, other)
                     at += 1
+                    mask &= mask - 1
         node = beside(node)
     if len(pairs) == 0:
-        ends[slot] = at
+        ends[i] = at
+
+
+@kernel
+def _unpack(i, first, packed, pairs):
+    pair = packed[first + i]
+    pairs[2 * (first + i)] = pair >> 32
+    pairs[2 * (first + i) + 1] = pair & 0xFFFFFFFF

@@ -9,28 +9,35 @@ from __future__ import annotations
 import numpy as np
 
 from daskclust.core.device.kernels import body
-from daskclust.core.device.operations import times
+from daskclust.core.device.operations import like, select, times
+from daskclust.dbscan.kernels.distances import apart
 
 
 @body
 def beyond_cylinder(own, positions, j, period):
     """Return 0 where point j is a friend, else infinity."""
-    chord2 = 0.0
+    chord2 = like(own[0], 0)
     for k in range(3):
         step = own[k] - positions[k, j]
         chord2 = chord2 + times(step, step)
-    across, along = own[4] + positions[4, j], own[5] + positions[5, j]
-    return 0.0 if (chord2 <= times(across, across)) & (abs(own[3] - positions[3, j]) <= along) else np.inf
+    gap = apart(positions[3, j] - own[3], own[3] - positions[3, j])
+    return friends(chord2, gap, own[4] + positions[4, j], own[5] + positions[5, j])
 
 
 @body
 def box_beyond_cylinder(own, node, tree):
     """Return 0 where a node's box may hold a friend, else infinity: `beyond_cylinder` of its nearest place."""
     box, high = tree.box, len(tree.period) + 1
-    chord2 = 0.0
+    chord2 = like(own[0], 0)
     for k in range(3):
-        gap = max(max(box[node, k] - own[k], own[k] - box[node, high + k]), 0.0)
+        gap = apart(box[node, k] - own[k], own[k] - box[node, high + k])
         chord2 = chord2 + times(gap, gap)
-    gap = max(box[node, 3] - own[3], own[3] - box[node, high + 3])
-    across, along = own[4] + box[node, high + 4], own[5] + box[node, high + 5]
-    return 0.0 if (chord2 <= times(across, across)) & (gap <= along) else np.inf
+    gap = apart(box[node, 3] - own[3], own[3] - box[node, high + 3])
+    return friends(chord2, gap, own[4] + box[node, high + 4], own[5] + box[node, high + 5])
+
+
+@body
+def friends(chord2, gap, across, along):
+    """Return 0 within both lengths, else infinity."""
+    is_near = (chord2 <= times(across, across)) & (gap <= along)
+    return select(is_near, like(chord2, 0), like(chord2, np.inf))
