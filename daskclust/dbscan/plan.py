@@ -21,7 +21,7 @@ from daskclust.core.merge.sets import Fragments, Slice, merge_fragments
 from daskclust.core.run.plan import Cost, Plan
 from daskclust.core.space.equal_rows import equal_rows
 from daskclust.core.space.extent import check_values, extent_of, without_gaps
-from daskclust.core.space.grid import PAD, WIDER, wrap_positions
+from daskclust.core.space.grid import WIDER, wrap_positions
 from daskclust.core.space.partition import Chunk
 from daskclust.dbscan.block_search import BlockSearch, PointGroups
 from daskclust.dbscan.equal_points import PlaceSearch
@@ -195,25 +195,21 @@ class DbscanPlan(Plan):
             return None
         return (*_faces(chunk), self.eps * WIDER)
 
-    def _count(self, device: Host | Cuda, search: Search, parent: Any, owned: Any) -> tuple[Any, Any, Any]:
-        """Return, for each set's root, the first of its points and how many the chunk owns; parents become roots.
-
-        Also return a mark for each point, False.
-        """
-        n, cells = len(search.order) - PAD, search.n_cells
+    def _count(self, device: Host | Cuda, search: Search, parent: Any, owned: Any) -> tuple[Any, Any]:
+        """Return, for each set's root, the first of its points and how many the chunk owns; parents become roots."""
+        cells = search.n_cells
         first, size = (search.memory.empty(cells, np.int32) for _ in range(2))
-        is_first = search.memory.empty(n, np.bool_)
-        is_first.fill(False)
         args = search.start, search.order, search.stop, search.in_order, owned, parent, first, size
         device.run(clusters.count_cells, cells, *args)
         length = _RUN if device is HOST else 1
         device.run(clusters.count_sets, -(-cells // length), length, parent, first, size, grain=8192 // length)
-        return first, size, is_first
+        return first, size
 
     def _results(self, device: Host | Cuda, X: Any, search: Search, parent: Any) -> dict[str, Any]:
         """Return the results where one chunk holds all points."""
         n, cells = len(X), search.n_cells
-        first, size, is_first = self._count(device, search, parent, device.empty(0, np.bool_))
+        first, size = self._count(device, search, parent, device.empty(0, np.bool_))
+        is_first = search.memory.zeros(n, np.bool_)
         least = np.int32(min(self.min_size, MOST_NEIGHBOURS))
         device.run(clusters.mark_first, cells, parent, first, size, least, is_first)
         words = -(-n // 64)
@@ -247,7 +243,7 @@ class DbscanPlan(Plan):
         """
         n, cells = len(chunk.ids), search.n_cells
         owned = device.full(n, True, np.bool_) if chunk.owned is None else chunk.owned
-        first, size, _ = self._count(device, search, parent, owned)
+        first, size = self._count(device, search, parent, owned)
         order = search.order[:n]
         is_core, root, others = self._roots(device, search, parent, owned[order])
         is_shared = is_core & self._is_shared(device, chunk, search, owned)

@@ -75,6 +75,9 @@ class Host(_Device):
     def full(self, shape: int, value: Any, dtype: Any) -> Any:
         return np.full(shape, value, dtype)
 
+    def zeros(self, shape: int, dtype: Any) -> Any:
+        return np.zeros(shape, dtype)
+
     def count_up(self, n: int) -> Any:
         """Return 0, 1, ... as int64, of the class of array that the user works with."""
         return np.arange(n)
@@ -144,6 +147,12 @@ class Reused:
             self.add(np.empty(max(size, _SLAB), np.uint8))
             return self.empty(shape, dtype)
         return np.empty(shape, dtype)
+
+    def zeros(self, shape: int, dtype: Any) -> Any:
+        """Return such an array of zeros."""
+        array = self.empty(shape, dtype)
+        array.fill(0)
+        return array
 
 
 class Cuda(_Device):
