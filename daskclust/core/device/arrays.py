@@ -19,7 +19,6 @@ from daskclust.core.device.timesort import order_of_ticks, order_of_times
 
 _LINE = 64  # bytes of the cache
 _KEPT_BYTES = 1 << 24  # scratch arrays up to this size are kept on the host: fresh pages cost 0.3 ms a MB
-_LARGE, _SLAB = 1 << 20, 1 << 24  # bytes of an array that gets its memory with others: then the system gives huge pages
 
 
 @kernel
@@ -143,9 +142,6 @@ class Reused:
             if size <= len(left):
                 self._left[k] = left[-(-size // _LINE) * _LINE :]
                 return left[:size].view(dtype).reshape(shape)
-        if size >= _LARGE:
-            self.add(np.empty(max(size, _SLAB), np.uint8))
-            return self.empty(shape, dtype)
         return np.empty(shape, dtype)
 
     def zeros(self, shape: int, dtype: Any) -> Any:
