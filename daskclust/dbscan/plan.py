@@ -68,7 +68,7 @@ class DbscanPlan(Plan):
     @property
     def kernels(self) -> int:
         """About how many kernels a fit in memory needs."""
-        return 18 if self.links_alone else 21
+        return 16 if self.links_alone else 19
 
     @property
     def links_alone(self) -> bool:
@@ -209,16 +209,13 @@ class DbscanPlan(Plan):
         """Return the results where one chunk holds all points."""
         n, cells = len(X), search.n_cells
         first, size = self._count(device, search, parent, device.empty(0, np.bool_))
-        is_first = search.memory.zeros(n, np.bool_)
-        least = np.int32(min(self.min_size, MOST_NEIGHBOURS))
-        device.run(clusters.mark_first, cells, parent, first, size, least, is_first)
-        words = -(-n // 64)
-        points = clusters.FirstPoints(search.memory.empty(words, np.uint64), search.memory.empty(words, np.int32))
-        device.run(clusters.pack_first, words, is_first, points, grain=256)
+        least, words = np.int32(min(self.min_size, MOST_NEIGHBOURS)), -(-n // 64)
+        points = clusters.FirstPoints(search.memory.zeros(words, np.uint64), search.memory.zeros(words, np.int32))
+        sets = parent, first, size, least, points
+        device.run(clusters.mark_first, cells, *sets)
         device.running_sum(points.up_to, points.up_to)
         number = search.memory.empty(cells, np.int32)
-        device.run(clusters.number_roots, cells, parent, first, size, least, points, number)
-        device.run(clusters.number_cells, cells, parent, number)
+        device.run(clusters.number_cells, cells, *sets, number)
         label = search.memory.empty(0 if self.links_alone else n, np.int32)
         if not self.links_alone:
             search.label_border(number, device.empty(0, np.int32), label)

@@ -18,12 +18,12 @@ def crowds(n, d, dtype=np.float32):
 
 
 CASES = {
-    "friends": (Case(crowds(3000, 3), 0.4, min_members=2), 22),
-    "friends in a box": (Case(crowds(3000, 3), 0.4, 2, None, (8.0,) * 3, min_members=5), 22),
-    "friends in five dimensions": (Case(crowds(1500, 5), 0.4, min_members=2), 13),
-    "counts": (Case(crowds(3000, 3), 0.4, 6), 27),
-    "counts in two dimensions": (Case(crowds(3000, 2, np.float64), 0.1, 6), 27),
-    "counts in five dimensions": (Case(crowds(1500, 5), 0.4, 4), 17),
+    "friends": (Case(crowds(3000, 3), 0.4, min_members=2), 20),
+    "friends in a box": (Case(crowds(3000, 3), 0.4, 2, None, (8.0,) * 3, min_members=5), 20),
+    "friends in five dimensions": (Case(crowds(1500, 5), 0.4, min_members=2), 11),
+    "counts": (Case(crowds(3000, 3), 0.4, 6), 25),
+    "counts in two dimensions": (Case(crowds(3000, 2, np.float64), 0.1, 6), 25),
+    "counts in five dimensions": (Case(crowds(1500, 5), 0.4, 4), 15),
 }
 
 

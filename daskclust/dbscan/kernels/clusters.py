@@ -60,42 +60,30 @@ def add_to_set(root, least, own, first, size):
         atomic_add(size, root, own)
 
 
-@kernel
-def mark_first(cell, parent, first, size, least, is_first):
-    """Mark the first point of every cluster that has at least `least` points."""
-    if (size[cell] >= least) & (parent[cell] == cell):  # one branch, seldom taken
-        is_first[first[cell]] = True
-
-
 class FirstPoints(NamedTuple):
     """Which points of the input are the first of a cluster, 64 to a word: few bytes, so that ranks are at hand."""
 
     bits: Any  # (n / 64,) uint64
-    up_to: Any  # (n / 64,) int32: how many there are up to the end of each word
+    up_to: Any  # (n / 64,) int32: how many there are in each word, then up to its end
 
 
 @kernel
-def pack_first(word, is_first, points):
-    """Write a word of `points`, and how many bits it has."""
-    found = np.uint64(0)
-    for i in range(64 * word, min(64 * word + 64, len(is_first))):
-        found |= np.uint64(is_first[i]) << np.uint64(i & 63)
-    points.bits[word], points.up_to[word] = found, count_bits(found)
-
-
-@kernel
-def number_roots(cell, parent, first, size, least, points, number):
-    """Write the cluster of each set that has at least `least` core points at its root, `NONE` at all other cells."""
-    number[cell] = NONE
-    if (size[cell] >= least) & (parent[cell] == cell):
+def mark_first(cell, parent, first, size, least, points):
+    """Mark the first point of every cluster that has at least `least` points; no two clusters have the same."""
+    if (size[cell] >= least) & (parent[cell] == cell):  # one branch, seldom taken
         word = first[cell] >> 6
-        number[cell] = points.up_to[word] - np.int32(count_bits(points.bits[word] >> np.uint64(first[cell] & 63)))
+        atomic_add(points.bits, word, ONE << np.uint64(first[cell] & 63))
+        atomic_add(points.up_to, word, np.int32(1))
 
 
 @kernel
-def number_cells(cell, parent, number):
-    """Write the cluster that the core points of a cell are in: that of its root."""
-    number[cell] = number[parent[cell]]
+def number_cells(cell, parent, first, size, least, points, number):
+    """Write the cluster that the core points of a cell are in, `NONE` if it has fewer than `least`."""
+    root = parent[cell]
+    number[cell] = NONE
+    if size[root] >= least:
+        word = first[root] >> 6
+        number[cell] = points.up_to[word] - np.int32(count_bits(points.bits[word] >> np.uint64(first[root] & 63)))
 
 
 @body
