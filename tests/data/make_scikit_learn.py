@@ -11,7 +11,7 @@ SEED = 2026
 
 
 def make() -> None:
-    """Write the points, rounded, and what scikit-learn says of them: a file NAME_EPS_MINSAMPLES.csv for each set."""
+    """Write the points, rounded, and what scikit-learn says of them: a file NAME_EPS_MINSAMPLES.csv.gz for each set."""
     from sklearn.cluster import DBSCAN
 
     from daskclust import datasets
@@ -36,7 +36,7 @@ def make() -> None:
         names = [f"x{k}" for k in range(X.shape[1])] + ["weight"] * (weight is not None)
         header = ",".join([*names, "is_core", "label"])
         rows = np.column_stack([table, is_core, fitted.labels_])
-        np.savetxt(FOLDER / f"{name}.csv", rows, "%.12g", delimiter=",", header=header, comments="")
+        np.savetxt(FOLDER / f"{name}.csv.gz", rows, "%.12g", delimiter=",", header=header, comments="")
 
 
 if __name__ == "__main__":

@@ -179,18 +179,19 @@ def test_weights_in_a_large_set():
     assert assert_as_sklearn(X, 0.01, 9, weight).n_clusters_ > 50
 
 
-# the points and scikit-learn's labels of them, stored: NAME_EPS_MINSAMPLES.csv
-STORED = sorted((Path(__file__).parents[1] / "data" / "scikit_learn").glob("*.csv"))
+# the points and scikit-learn's labels of them, stored: NAME_EPS_MINSAMPLES.csv.gz
+STORED = sorted((Path(__file__).parents[1] / "data" / "scikit_learn").glob("*.csv.gz"))
 assert len(STORED) == 5
 
 
-@pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", STORED, ids=lambda path: path.name)
 def test_stored_answers(path):
     table = np.genfromtxt(path, delimiter=",", names=True)
     X = np.stack([table[name] for name in table.dtype.names if name.startswith("x")], axis=1)
     weight = table["weight"] if "weight" in table.dtype.names else None
     wanted = Groups(table["label"].astype(np.int64), table["is_core"] == 1)
-    eps, min_samples = float(path.stem.split("_")[1]), int(path.stem.split("_")[2])
+    eps, min_samples = map(float, path.name.removesuffix(".csv.gz").split("_")[1:])
+    min_samples = int(min_samples)
     assert_answer(DBSCAN(eps, min_samples=min_samples).fit(X, sample_weight=weight), wanted)
     chunked = None if weight is None else da.from_array(weight, chunks=150)
     points = da.from_array(X, chunks=(150, X.shape[1]))
