@@ -66,10 +66,8 @@ def test_a_kernel_is_told_as_it_begins_and_ends(clock, told, caplog):
     assert caplog.messages[0] == str(told[0]) == "compiling kernels for this machine, once: 1 of about 3"
 
 
-def test_numba_tells_what_it_compiles_and_not_what_it_loads(told, monkeypatch, tmp_path):
-    import numba
-
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+def test_numba_tells_what_it_compiles_and_not_what_it_loads(told, kernel_folder, tmp_path):
+    kernel_folder(tmp_path)
 
     def add(i, values):
         values[i] += 1

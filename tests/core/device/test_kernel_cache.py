@@ -11,11 +11,11 @@ from daskclust.core.device.machine_code.kernel_cache import cached_on_disk
 
 
 @pytest.fixture
-def processes(tmp_path, monkeypatch):
+def processes(tmp_path, kernel_folder):
     """Three dispatchers of one function, as three processes have them, with their files in one folder."""
     import numba
 
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    kernel_folder(tmp_path)
 
     def kilo(x):
         return x * 1000
@@ -76,11 +76,11 @@ def test_a_cache_that_cannot_be_written_is_told_once(processes, told, tmp_path, 
     assert f"{tmp_path} No space left on device; set NUMBA_CACHE_DIR to a folder" in message
 
 
-def test_where_no_folder_can_be_written(told, monkeypatch):
+def test_where_no_folder_can_be_written(told, monkeypatch, kernel_folder):
     import numba
     from numba.core.caching import _CacheLocator
 
-    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    kernel_folder("")
     monkeypatch.setattr(_CacheLocator, "ensure_cache_path", no_place)
     for factor in (10, 100):
         assert cached_on_disk(numba.njit(lambda x, factor=factor: x * factor))(3) == 3 * factor
