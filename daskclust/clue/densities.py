@@ -77,8 +77,8 @@ class ClueParameters(Plan):
             cells, field = self._sort(device, chunk, columns)
             places = find_places(device, cells, n, field.group)
             if places is None:
-                rho, delta = device.scratch("rho", n + PAD, dtype), device.scratch("delta", n, dtype)
-                nearest = device.scratch("nearest", n, np.int32)
+                rho, delta = device.scratch(n + PAD, dtype), device.scratch(n, dtype)
+                nearest = device.scratch(n, np.int32)
                 reach = self._reach_of(device, n, cells, columns)
                 self._sum_density(device, n, cells, reach, cells.positions[-1], device.empty(0, dtype), rho)
                 of_points = rho, cells.order, device.empty(0, np.int32)

@@ -100,7 +100,7 @@ class CluePlan(Predictor):
         """Say what each point is, and follow its chain to the last point."""
         chunk, rho, delta, nearest = densities
         n, dtype = len(rho), rho.dtype.type
-        parent, is_seed = device.scratch("parent", n, np.int32), device.empty(n, np.bool_)
+        parent, is_seed = device.scratch(n, np.int32), device.empty(n, np.bool_)
         rhoc_of = chunk.columns["rhoc"] if self.rhoc is None else device.empty(0, dtype)
         owned = device.empty(0, np.bool_) if chunk.owned is None else chunk.owned
         is_exit = device.empty(len(owned), np.bool_)
@@ -124,7 +124,7 @@ class CluePlan(Predictor):
     def _label(self, device: Host | Cuda, chains: Chains, number_of_exit: Any, labels: Any) -> Any:
         """Write the number of the seed, or of the exit, where each point's chain ends; return seeds up to each."""
         n = len(chains.root)
-        seeds = device.scratch("seeds", n, np.int32)
+        seeds = device.scratch(n, np.int32)
         device.running_sum(chains.is_seed, seeds)
         device.run(formulas.end_of_chain, n, chains.root, chains.is_seed, seeds, number_of_exit, labels)
         return seeds

@@ -79,8 +79,8 @@ class ShowerPlan(Plan):
         if n > 0:
             rule, sizes = self._rule(dtype), self._sizes(device, chunk)
             cells, found = self._sort(device, chunk, rule, sizes)
-            rho, delta = device.scratch("rho", n + PAD, dtype), device.scratch("delta", n, dtype)
-            nearest = device.scratch("nearest", n, np.int32)
+            rho, delta = device.scratch(n + PAD, dtype), device.scratch(n, dtype)
+            nearest = device.scratch(n, np.int32)
             step = {"distance2": kernels.projected2 if self.use_absolute_projective_scale else kernels.eta_phi2}
             densities = kernels.density.bind(visit=kernels.add_energy, **step)
             device.run(densities, n, cells.row, cells, found, cells.positions[-1], rule, rho)
@@ -146,7 +146,7 @@ class ShowerPlan(Plan):
         group, first, groups = without_gaps(device, chunk.columns["group"])
         grid = make_grid(low, high, tile, period, device.empty(0, np.int64), first)
         cells = sort_into_cells(device, place, group, groups, grid, energy)
-        found = Compared(*(device.scratch(name, n + PAD, dtype) for name in Compared._fields))
+        found = Compared(*(device.scratch(n + PAD, dtype) for _ in Compared._fields))
         largest = float(np.abs([low, high])[:, :2].max())
         slack = float(32 * np.finfo(dtype).eps) * (largest + 4)
         widest = 2 * largest + 8
@@ -165,7 +165,7 @@ class ShowerPlan(Plan):
         """Follow every point to the end of its chain, and count the layer clusters of each seed."""
         chunk, is_seed, n = followed.chunk, followed.is_seed, len(followed.density)
         device = device_of(followed.density)
-        root, seeds = followed.parent.copy(), device.scratch("seeds", n, np.int32)
+        root, seeds = followed.parent.copy(), device.scratch(n, np.int32)
         device.run(flatten, n, root)
         device.running_sum(is_seed, seeds)
         first = np.flatnonzero(is_seed)

@@ -232,7 +232,7 @@ class EventPlan(Plan):
         n = len(labels)
         if n == 0:
             return 0
-        parent = HOST.scratch("parent", n, np.int32)
+        parent = HOST.scratch(n, np.int32)
         matrix, cells = make_matrix(facts, self._touching, n)
         begin = self._windows(hits.toa, cells)
         roots = self._join_on_host(begin, hits, matrix, cells, parent)
@@ -261,9 +261,9 @@ class EventPlan(Plan):
         if self.variant != "local" or cells == 0:
             self._join_in_order(begin, hits, matrix, cells, parent)
             return roots
-        last = HOST.scratch("last hit", pieces * cells, np.int32)
-        rows = HOST.scratch("rows", pieces * rules.ROWS, np.int32)
-        masks = HOST.scratch("masks", pieces * rules.MASKS, np.int32)
+        last = HOST.scratch(pieces * cells, np.int32)
+        rows = HOST.scratch(pieces * rules.ROWS, np.int32)
+        masks = HOST.scratch(pieces * rules.MASKS, np.int32)
         work = (begin, hits, self.dt_max, matrix, cells, last)
         rules.join_recent.run(pieces, *work, rows, masks, parent, roots, grain=1)
         rules.join_borders.run(1, *work, parent, roots)
@@ -274,8 +274,8 @@ class EventPlan(Plan):
         rule, places = rules.join_in_order.bind(may_join=RULES[self.variant]), cells * (len(begin) - 1)
         if cells == 0:
             rule, places = rule.bind(**HASHED), PLACES * len(parent)
-        last = HOST.scratch("last hit", places, np.int32)
-        latest = HOST.scratch("latest", len(parent), np.int32)
+        last = HOST.scratch(places, np.int32)
+        latest = HOST.scratch(len(parent), np.int32)
         rule.run(len(begin) - 1, begin, hits, self.dt_max, matrix, cells, last, latest, parent, grain=1)
 
     def _drop_small(self, labels: Any, count: int) -> int:

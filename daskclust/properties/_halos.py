@@ -268,10 +268,10 @@ def _survey(
 
 def _members(device: Host | Cuda, labels: Any, rows: int) -> tuple[Any, Any]:
     """Return where the members of each halo begin among particles in order, and the order: by halo, then by index."""
-    first = device.scratch("halo first", rows + 2, np.int32)
+    first = device.scratch(rows + 2, np.int32)
     device.run(fill, rows + 2, first, np.int32(0))
     if device is HOST:
-        order = device.scratch("halo order", len(labels), np.int32)
+        order = device.scratch(len(labels), np.int32)
         device.run(kernels.order_members, 1, labels, first, order)
         return first, order
     device.run(kernels.count_members, len(labels), labels, first)

@@ -113,8 +113,8 @@ def summarise(arrays: Mapping[str, Any], start: int, by: int) -> Summary:
     with one_thread():
         blocks = survey(HOST, local, hits, by, bad)
         pieces = divided(len(ids), len(local), blocks)
-        head = HOST.scratch("pixel heads", int(np.diff(pieces.first).max()), np.int32)
-        following = HOST.scratch("pixel chains", len(local), np.int32)
+        head = HOST.scratch(int(np.diff(pieces.first).max()), np.int32)
+        following = HOST.scratch(len(local), np.int32)
         total_piece.run(len(pieces.first_block), pieces, local, blocks, head, following, hits, start, by, totals, bad)
     if bad[0] or labels.min(initial=NOISE) < NOISE:
         explain(arrays, start, *_CHECKED)
@@ -175,11 +175,11 @@ def tabulate(device: Host | Cuda, arrays: Mapping[str, Any], by: int, n_clusters
     columns = empty_columns(device, hits, rows, tuple(arrays))
     if device is HOST:
         pieces = divided(rows, n, blocks)
-        span, following = int(np.diff(pieces.first).max()), HOST.scratch("pixel chains", n, np.int32)
+        span, following = int(np.diff(pieces.first).max()), HOST.scratch(n, np.int32)
 
         def tabulate_some(begin: int, end: int) -> None:
-            head = HOST.scratch("pixel heads", span, np.int32)  # this thread's, as are the numbers of axes
-            room = tuple(HOST.scratch(f"pixel axes {k}", span, np.float64) for k in range(3))
+            head = HOST.scratch(span, np.int32)  # this thread's, as are the numbers of axes
+            room = tuple(HOST.scratch(span, np.float64) for _ in range(3))
             chain_kernels.tabulate_piece.run(
                 end - begin, begin, pieces, labels, blocks, head, room, following, hits, by, columns, bad,
                 grain=end - begin + 1,
@@ -248,9 +248,9 @@ def divided(rows: int, n: int, blocks: HitBlocks) -> Pieces:
 def _chain_on_cuda(device: Host | Cuda, labels: Any, rows: int) -> tuple[Any, Any, Any]:
     """Return where each cluster's hits begin among those in order, the order, and the hit that follows each."""
     n = len(labels)
-    first = device.scratch("pixel first", rows + 1, np.int32)
-    cursor = device.scratch("pixel cursor", rows + 1, np.int32)
-    slots, order, following = (device.scratch(f"pixel {name}", n, np.int32) for name in ("slots", "order", "following"))
+    first = device.scratch(rows + 1, np.int32)
+    cursor = device.scratch(rows + 1, np.int32)
+    slots, order, following = (device.scratch(n, np.int32) for _ in range(3))
     device.run(fill, rows + 1, first, np.int32(0))
     device.run(chain_kernels.count_hits, n, labels, first)
     device.running_sum(first, cursor)

@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from daskclust import FriendsOfFriends, machine, workers
 from daskclust.app import systems as explorers
+from daskclust.core.device import arrays
 from daskclust.core.device.kernels import Kernel
 from daskclust.core.merge.labels import same_partition
 from daskclust.systems import SYSTEMS, Sample, System
@@ -85,6 +86,28 @@ def test_threads_do_not_matter(name: str, n: int, threads: Any, monkeypatch: pyt
     for _ in range(2):
         threads(2)
         assert_same(computed(fit(name, sample)), wanted)
+
+
+@every_run
+def test_memory_kept_for_the_next_call_does_not_matter(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is given back is filled with nonsense here: no result may be a part of it, nor need what it held before."""
+    keep = arrays._keep
+
+    def spoiled(memory: Any) -> None:
+        memory.fill(0xA5)
+        keep(memory)
+
+    sample = sample_of(name, 4 * N)
+    wanted = computed(fit(name, sample))
+    monkeypatch.setattr(arrays, "_LEAST_KEPT", 1)
+    monkeypatch.setattr(arrays, "_keep", spoiled)
+    found = [fit(name, sample) for _ in range(2)]
+    fit(name, sample_of(name, 3 * N))
+    for fitted in found:
+        assert_same(computed(fitted), wanted)
+    fit(name, sample.map(in_chunks((N, 2 * N, N))))
+    assert_same(computed(found[0]), wanted)
+    arrays.HOST.forget_scratch()
 
 
 @pytest.mark.parametrize("name", [name for name in RUNS if not name.startswith("clue")])

@@ -37,7 +37,7 @@ class Recorder(Host, Cuda):
 
     zeros = empty
 
-    def scratch(self, name, shape, dtype):
+    def scratch(self, shape, dtype):
         return np.empty(shape, dtype)
 
     def run(self, kernel, n, *args, grain=0, limit=None):

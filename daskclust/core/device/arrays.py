@@ -7,7 +7,9 @@ back from one to the other.
 from __future__ import annotations
 
 import functools
+import math
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,7 +20,7 @@ from daskclust.core.device.kernels import Kernel, TeamKernel, kernel
 from daskclust.core.device.timesort import order_of_ticks, order_of_times
 
 _LINE = 64  # bytes of the cache
-_KEPT_BYTES = 1 << 24  # scratch arrays up to this size are kept on the host: fresh pages cost 0.3 ms a MB
+_LEAST_KEPT, _KEPT_BYTES = 1 << 16, 1 << 26  # memory that a thread keeps on the host: fresh pages cost 0.3 ms a MB
 
 
 @kernel
@@ -81,19 +83,24 @@ class Host(_Device):
         """Return 0, 1, ... as int64, of the class of array that the user works with."""
         return np.arange(n)
 
-    def scratch(self, name: str, shape: int | tuple[int, ...], dtype: Any) -> Any:
-        """Return an array for intermediate results, kept for the thread's next call under the same name."""
-        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        if size > _KEPT_BYTES:
+    def scratch(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
+        """Return an array for intermediate results, of memory that this thread keeps for the next that asks.
+
+        It goes back when nobody holds the array or a part of it any more, so results may not be among these.
+        """
+        size = _bytes_of(shape, dtype)
+        if not _LEAST_KEPT <= size <= _KEPT_BYTES:
             return np.empty(shape, dtype)
-        kept = _local.__dict__.setdefault("scratch", {})
-        if name not in kept or len(kept[name]) < size:
-            kept[name] = np.empty(size, np.uint8)
-        return kept[name][:size].view(dtype).reshape(shape)
+        kept = _local.__dict__.setdefault("kept", [])
+        best = min(((len(each), k) for k, each in enumerate(kept) if size <= len(each) <= 2 * size), default=None)
+        memory = np.empty(size, np.uint8) if best is None else kept.pop(best[1])
+        array = np.frombuffer(memory.data, np.uint8)  # all parts of it hold this one
+        weakref.finalize(array, _keep, memory).atexit = False
+        return array[:size].view(dtype).reshape(shape)
 
     def forget_scratch(self) -> None:
-        """Give back the memory that scratch arrays of this thread keep."""
-        _local.__dict__.pop("scratch", None)
+        """Give back the memory that this thread keeps."""
+        _local.__dict__.pop("kept", None)
 
     def run(self, kernel: Kernel, n: int, *args: Any, grain: int = 8192) -> None:
         kernel.run(n, *args, grain=grain)
@@ -125,8 +132,21 @@ class Host(_Device):
         return np.argsort(values, kind="stable")
 
 
+def _bytes_of(shape: int | tuple[int, ...], dtype: Any) -> int:
+    """Return the size of an array; np.prod would take longer than all the rest for small ones."""
+    return (math.prod(shape) if isinstance(shape, tuple) else int(shape)) * np.dtype(dtype).itemsize
+
+
+def _keep(memory: Any) -> None:
+    """Keep memory for this thread's next call; what has been kept longest goes where that is too much."""
+    kept = _local.__dict__.setdefault("kept", [])
+    kept.append(memory)
+    while sum(map(len, kept)) > _KEPT_BYTES:
+        kept.pop(0)
+
+
 class Reused:
-    """Memory for intermediate arrays on the host that has served before: fresh pages cost 0.3 ms a MB."""
+    """Memory for intermediate arrays on the host that has served before, in this call or an earlier one."""
 
     def __init__(self) -> None:
         self._left: list[Any] = []
@@ -137,12 +157,12 @@ class Reused:
 
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
         """Return an array of what is left, a fresh one where that is too little."""
-        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        size = _bytes_of(shape, dtype)
         for k, left in enumerate(self._left):
             if size <= len(left):
                 self._left[k] = left[-(-size // _LINE) * _LINE :]
                 return left[:size].view(dtype).reshape(shape)
-        return np.empty(shape, dtype)
+        return HOST.scratch(shape, dtype)
 
     def zeros(self, shape: int, dtype: Any) -> Any:
         """Return such an array of zeros."""
@@ -169,7 +189,7 @@ class Cuda(_Device):
     def count_up(self, n: int) -> Any:
         return cupy_module().arange(n)
 
-    def scratch(self, name: str, shape: int | tuple[int, ...], dtype: Any) -> Any:
+    def scratch(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
         return cupy_module().empty(shape, dtype)  # of the pool, to which it goes back
 
     def run(self, kernel: Kernel, n: int, *args: Any, grain: int = 0, limit: Any = None) -> None:

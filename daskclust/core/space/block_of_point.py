@@ -80,13 +80,13 @@ def in_parts(
     # for the many threads of a GPU; no more counts than points, so that many parts do not need much memory
     pieces = 1 if device is HOST else 1 + min(4096, len(home) // max(256, count))
     step = -(-len(home) // pieces)
-    begins = device.scratch("begins of parts", count * pieces + 1, np.int32)
+    begins = device.scratch(count * pieces + 1, np.int32)
     device.run(fill, len(begins), begins, np.int32(0))
     given = step, pieces, home, copied, copy_block
     device.run(count_in_parts, pieces, *given, begins)
     device.running_sum(begins, begins)
     ends = device.to_host(begins)[::pieces].astype(np.int64)
-    rows, owned = device.scratch("rows of parts", n, np.int32), device.scratch("owned", n, np.bool_)
+    rows, owned = device.scratch(n, np.int32), device.scratch(n, np.bool_)
     device.run(put_into_parts, pieces, *given, begins, rows, owned)
     return rows, owned, ends
 

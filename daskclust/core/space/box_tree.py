@@ -89,13 +89,13 @@ def make_tree(
     tree = BoxTree(
         period,
         points,
-        device.scratch("tree positions", (d, n + PAD), positions.dtype),
-        device.scratch("tree rho", n, rho.dtype),
-        device.scratch("tree order", n, np.int32),
-        device.scratch("tree group", n if len(group) else 0, np.int32),
-        device.scratch("tree box", (2 * leaves, 2 * d + 2), positions.dtype),
-        device.scratch("tree most", 2 * leaves, rho.dtype),
-        device.scratch("tree last", 2 * leaves, np.int32),
+        device.scratch((d, n + PAD), positions.dtype),
+        device.scratch(n, rho.dtype),
+        device.scratch(n, np.int32),
+        device.scratch(n if len(group) else 0, np.int32),
+        device.scratch((2 * leaves, 2 * d + 2), positions.dtype),
+        device.scratch(2 * leaves, rho.dtype),
+        device.scratch(2 * leaves, np.int32),
         device.empty(2 * leaves if has_least else 0, np.int32),
     )
     device.run(_plant, n, positions, rho, order, group, tree)
@@ -113,13 +113,13 @@ def along_curve(device: Host | Cuda, positions: Any, n: int, group: Any, extent:
     bits = min(30, max(1, (62 - (n - 1).bit_length() - (groups - 1).bit_length()) // axes))
     low, wide = extent[0], extent[1] - extent[0]
     scale = tuple(math.ldexp(1.0, bits) / w if w > 0 else 0.0 for w in wide[:axes])
-    keys, turns = device.scratch("curve keys", n, np.int64), device.from_host(_turns(axes))
+    keys, turns = device.scratch(n, np.int64), device.from_host(_turns(axes))
     clumped = device.full(1, 0, np.int32)
     device.run(_curve_key, n, positions, group, tuple(map(float, low[:axes])), scale, bits, turns, keys)
     points = device.order_of(keys)
     device.run(_look_for_clumps, max(0, n - _CLUMP), keys, points, clumped)
     if device.to_host(clumped)[0]:  # few points are so far away that the others cannot be told apart
-        ranks = device.scratch("curve ranks", (axes, n), np.float64)
+        ranks = device.scratch((axes, n), np.float64)
         for k in range(axes):
             coordinates = device.empty(n, np.float64)
             device.run(_copy_axis, n, positions, k, coordinates)

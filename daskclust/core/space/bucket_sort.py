@@ -60,10 +60,9 @@ def sort_points(
     (n, d), cells = X.shape, keys.view(np.uint64)
     high = (span - 1).bit_length()
     shift = max(bits + 6, high - min((n // _BUCKET).bit_length(), _MOST_BITS))  # 64 blocks have one bucket
-    begins, records = bucket_begins(cells, shift, max(high, shift)), _empty_records(X)
-    way_back = WayBack(np.empty(n, np.int32), np.empty(n, np.uint16), begins.copy())
+    begins, records = bucket_begins(cells, shift, max(high, shift)), _empty_records(X, memory)
+    way_back = WayBack(memory.empty(n, np.int32), memory.empty(n, np.uint16), begins.copy())
     move_to_buckets.run(len(begins), X, period, cells, shift, begins, records, way_back.bucket, grain=1)
-    memory.add(records.words)
     ends = begins[-1]
     sizes, pieces = np.diff(ends, prepend=0), min(len(begins), len(ends))
     if shift + int(sizes.max()).bit_length() > _WORD:
@@ -71,22 +70,23 @@ def sort_points(
     most = np.maximum.reduceat(sizes, len(ends) * np.arange(pieces) // pieces)
     room = np.concatenate([[0], most.cumsum()])
     cuts = np.append(0, ends)[len(ends) * np.arange(pieces + 1) // pieces]
-    order, positions = np.empty(n + PAD, np.int32), np.empty((d, n + PAD), dtype or X.dtype)
+    order, positions = memory.empty(n + PAD, np.int32), memory.empty((d, n + PAD), dtype or X.dtype)
     found = SortedPoints(order, positions, way_back, cuts, np.empty((2, pieces), np.int64))
     order[n:], positions[:, n:] = -1, 0  # vectors may read the padding, no result depends on it
     spare, counters = np.empty((2, room[-1]), np.uint64), np.empty((pieces, 1 << DIGIT), np.int32)
     given = ends, int(most.max()).bit_length(), shift, bits, period, records
     sort_buckets.run(pieces, *given, room, spare, counters, cells, found, grain=1)
+    memory.add(records.words)
     return found
 
 
-def _empty_records(X: Any) -> Records:
+def _empty_records(X: Any, memory: Reused) -> Records:
     """Return records for points ``X`` (n, d)."""
     n, d = X.shape
     wide = X.dtype.itemsize // 4
     first_real = -(-(PLACE + 1) // wide)
     size = (first_real + d) * wide
-    words = np.empty((n, size + size % 2), np.uint32)
+    words = memory.empty((n, size + size % 2), np.uint32)
     return Records(words, words.view(np.uint64), words.view(X.dtype), first_real)
 
 

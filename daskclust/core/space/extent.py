@@ -129,14 +129,14 @@ def without_gaps(device: Host | Cuda, group: Any) -> tuple[Any, int, int]:
     if span > 4 * len(group) + 1024:  # so far apart that they are not looked up in a table
         distinct, number = np.unique(device.to_host(group), return_inverse=True)
         return device.from_host(number.astype(np.int32)), 0, len(distinct)
-    up_to = device.scratch("groups up to", span, np.int32)
+    up_to = device.scratch(span, np.int32)
     device.run(fill, span, up_to, np.int32(0))
     device.run(_mark, len(group), group, first, up_to)
     device.running_sum(up_to, up_to)
     count = int(device.to_host(up_to[span - 1 :])[0])
     if span <= 2 * count:
         return group, first, span
-    number = device.scratch("groups", len(group), np.int32)
+    number = device.scratch(len(group), np.int32)
     device.run(_number, len(group), group, first, up_to, number)
     return number, 0, count
 

@@ -308,7 +308,7 @@ class Partition:
             return device.full(len(X), 0, np.int32), nothing, nothing
         cut, period = len(self.cuts), self.period[: len(self.cuts)]
         reach, tree = along_axes(self.halo, cut), BlockTree(*map(device.from_host, self._tree))
-        home, is_near = device.scratch("home", len(X), np.int32), device.scratch("is near", len(X), np.bool_)
+        home, is_near = device.scratch(len(X), np.int32), device.scratch(len(X), np.bool_)
         whole = len(tree.low) - self.n_blocks
         device.run(find_home, len(X), X[:, :cut], tree, period, reach, whole, home, is_near)
         near = np.flatnonzero(is_near)

@@ -38,11 +38,11 @@ def sort_into_cells(device: Host | Cuda, X: Any, group: Any, groups: int, grid: 
     dense = number <= min(max(8 * n + _TINY_TABLE, min(64 * n, _SMALL_TABLE)), _MOST_IN_TABLE)
     cells = Cells(
         grid,
-        device.scratch("positions", (d if weight is None else d + 1, n + PAD), X.dtype),
-        device.scratch("order", n + PAD, np.int32),
-        device.scratch("row", n + PAD, np.int32 if number // grid.shape[0] < 2**31 else np.int64),
-        device.scratch("first", number + 1 if dense else 0, np.int32),
-        device.scratch("keys", 0 if dense else n + PAD, np.int64),
+        device.scratch((d if weight is None else d + 1, n + PAD), X.dtype),
+        device.scratch(n + PAD, np.int32),
+        device.scratch(n + PAD, np.int32 if number // grid.shape[0] < 2**31 else np.int64),
+        device.scratch(number + 1 if dense else 0, np.int32),
+        device.scratch(0 if dense else n + PAD, np.int64),
     )
     weight = device.empty(0, X.dtype) if weight is None else weight
     if not dense:
@@ -115,7 +115,7 @@ def _has_slabs(grid: Grid) -> bool:
 # ------------------------------------------------------------------------------------------------------ CPU: two levels
 def _sort_by_buckets(X: Any, weight: Any, group: Any, groups: int, cells: Cells) -> None:
     n, number = len(X), len(cells.first) - 1
-    cell = HOST.scratch("cell", n, np.int32)
+    cell = HOST.scratch(n, np.int32)
     cells.first[0] = 0
     begin = _ends_of_groups(group, groups, cells.grid.first_group)
     if begin is not None:  # layer after layer: each is a bucket as it stands
@@ -131,7 +131,7 @@ def _sort_by_buckets(X: Any, weight: Any, group: Any, groups: int, cells: Cells)
     begin = np.zeros(buckets * pieces + 1, np.int32)  # by bucket, then by piece: earlier points come first
     np.cumsum(counts.T, out=begin[1:])
     starts = begin[:-1].reshape(buckets, pieces).T.copy()
-    order, its_cell = HOST.scratch("order in buckets", n, np.int32), HOST.scratch("cell in buckets", n, np.int32)
+    order, its_cell = HOST.scratch(n, np.int32), HOST.scratch(n, np.int32)
     _to_buckets.run(pieces, cell, shift, starts, order, its_cell, grain=1)
     _sort_bucket.run(buckets, X, weight, group, order, its_cell, begin[::pieces].copy(), 1 << shift, cells, grain=1)
 
@@ -219,7 +219,7 @@ def _sort_bucket(bucket, X, weight, group, order, its_cell, begin, width, cells)
 # ----------------------------------------------------------------------------------------------------------- CUDA: sort
 def _sort_on_device(device: Cuda, X: Any, weight: Any, group: Any, cells: Cells) -> None:
     n, number = len(X), len(cells.first) - 1
-    packed = device.scratch("packed", n, np.int64)
+    packed = device.scratch(n, np.int64)
     device.run(fill, number + 1, cells.first, np.int32(0))
     device.run(_count_cell, n, X, group, cells.grid, packed, cells.first)
     device.running_sum(cells.first, cells.first)
@@ -250,7 +250,7 @@ def _place_in_table(place, packed, X, weight, cells):
 # --------------------------------------------------------------------------------------------- few points in many cells
 def _sort_by_key(device: Host | Cuda, X: Any, weight: Any, group: Any, cells: Cells) -> None:
     n = len(X)
-    keys = device.scratch("unsorted keys", n, np.int64)
+    keys = device.scratch(n, np.int64)
     _number_cells(device, X, group, cells.grid, keys)
     device.run(_place_by_order, n, device.order_of(keys), keys, X, weight, cells)
 

@@ -41,7 +41,7 @@ def sort_into_blocks(
         rank, row_key = _ranked_rows(device, X, group, grid, gaps)
     rows = len(row_key) or grid.groups * grid.blocks[0] * grid.blocks[1]
     is_table = len(row_key) > 0 or rows <= min(4 * n + 65536, _MOST_SHORT)
-    span, keys = rows * grid.blocks[2] << (grid.bits * d), device.empty(n, np.int64)
+    span, keys = rows * grid.blocks[2] << (grid.bits * d), device.scratch(n, np.int64)
     bits = 0 if device is HOST else sort_on_cuda.place_bits(n, span)
     device.run(write_keys, n, X, group, grid, gaps, rank, bits, keys)
     del rank
