@@ -5,10 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
+import dask
+import numpy as np
 import pytest
+from laws.registry import results_of
 
+from daskclust import EventBuilder, systems, workers
 from daskclust.core.device.machine_code import shipped
+from daskclust.io import open_tpx3, write_tpx3
 from daskclust.systems import SYSTEMS
 
 PROGRAM = """
@@ -28,6 +34,8 @@ print("numba" in sys.modules, file=sys.stderr)
 """
 LEVELS = [level for level in shipped.levels_here() if (shipped.FOLDER / f"{level}.so").exists()]
 
+needs_kernels = pytest.mark.skipif(not LEVELS, reason="no shipped kernels here; python .ci/kernels makes them")
+
 
 def results(switch: str) -> tuple[str, bool]:
     """Return digests of all results of all systems, and whether numba was imported for them."""
@@ -46,9 +54,22 @@ def compiled_here() -> str:
     return found
 
 
-@pytest.mark.skipif(not LEVELS, reason="no shipped kernels here; python .ci/kernels makes them")
+@needs_kernels
 @pytest.mark.parametrize("level", LEVELS)
 def test_shipped_kernels_give_the_same_bits_without_numba(compiled_here: str, level: str) -> None:
     found, with_numba = results(level)
     assert found == compiled_here
     assert not with_numba
+
+
+@needs_kernels
+def test_workers_need_no_numba(tmp_path: Path) -> None:
+    """They may not write to the arrays that they get from others, which numba takes for other types."""
+    file = tmp_path / "hits.tpx3"
+    write_tpx3(SYSTEMS["events"].sample(5000, SYSTEMS["events"].runs[0], "float64").X, file)
+    with workers.start(2, dashboard=None) as client:
+        dask.compute(EventBuilder(100.0).fit(open_tpx3(file, chunks=1000)).labels_)
+        for name, run, dtype in systems.uses(SYSTEMS):
+            for fitted in systems.run_one(SYSTEMS[name], run, dtype, np.asarray, 600):
+                dask.compute([getattr(fitted, result) for result in results_of(fitted)])
+                assert not any(client.run(lambda: "numba" in sys.modules).values()), (name, run)

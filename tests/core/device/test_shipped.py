@@ -101,6 +101,16 @@ def test_machine_code_takes_each_kind_of_argument(expected):
     assert "1 kernels for here" in shipped.describe()
 
 
+def test_machine_code_takes_arrays_that_may_not_be_written(expected):
+    """As those are that a worker gets from another."""
+    out, given = np.zeros(100), arguments(100)
+    for array in (given[0], given[1][0]):
+        array.flags.writeable = False
+    mix.run(100, out, *given)
+    assert (out == expected).all()
+    assert not kernels.compiled_here
+
+
 def break_code(folder):
     code = folder / "here.so"
     code.write_bytes(code.read_bytes()[:-1] + b"\1")

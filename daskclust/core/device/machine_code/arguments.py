@@ -32,6 +32,11 @@ def packed(form: str, values: list[Any]) -> bytes:
     return struct.pack(form, *values)
 
 
+def as_writable(kinds: Kinds) -> Kinds:
+    """Return types without the mark of read-only arrays: the machine code is the same. Workers get such from others."""
+    return tuple(kind.replace("]r", "]") for kind in kinds)
+
+
 def _flatten(args: tuple[Any, ...], kinds: list[str], formats: list[str], values: list[Any]) -> None:
     for value in args:
         kind = type(value)
