@@ -10,7 +10,7 @@ from pathlib import Path
 from daskclust import systems
 from daskclust.core.device.kernels import Compiled, compiled_here
 from daskclust.core.device.machine_code import shipped
-from daskclust.core.device.machine_code.arguments import HEADER, as_writable
+from daskclust.core.device.machine_code.arguments import HEADER, plain
 
 
 def compile_part(level: str, part: int, parts: int, folder: str) -> None:
@@ -21,7 +21,7 @@ def compile_part(level: str, part: int, parts: int, folder: str) -> None:
     sources = set()
     for each in compiled_here:
         if each.kernel.cacheable:
-            name = shipped.symbol(each.kernel.full_name, as_writable(each.kinds))
+            name = shipped.symbol(each.kernel.full_name, plain(each.kinds))
             Path(folder, f"{name}.{part}.o").write_bytes(object_code(each, name, level))
             sources |= set(each.kernel.sources)
     Path(folder, f"sources.{part}").write_text("\n".join(sources))

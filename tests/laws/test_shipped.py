@@ -14,6 +14,7 @@ from laws.registry import results_of
 
 from daskclust import EventBuilder, systems, workers
 from daskclust.core.device.machine_code import shipped
+from daskclust.datasets import timepix
 from daskclust.io import open_tpx3, write_tpx3
 from daskclust.systems import SYSTEMS
 
@@ -64,9 +65,9 @@ def test_shipped_kernels_give_the_same_bits_without_numba(compiled_here: str, le
 
 @needs_kernels
 def test_workers_need_no_numba(tmp_path: Path) -> None:
-    """They may not write to the arrays that they get from others, which numba takes for other types."""
+    """Arrays that they get from others may not be written to, or begin anywhere: numba takes these for other types."""
     file = tmp_path / "hits.tpx3"
-    write_tpx3(SYSTEMS["events"].sample(5000, SYSTEMS["events"].runs[0], "float64").X, file)
+    write_tpx3(timepix(5000, rng=0), file)
     with workers.start(2, dashboard=None) as client:
         dask.compute(EventBuilder(100.0).fit(open_tpx3(file, chunks=1000)).labels_)
         for name, run, dtype in systems.uses(SYSTEMS):

@@ -23,7 +23,7 @@ import numpy as np
 from daskclust.core.device import cuda_compiler
 from daskclust.core.device import operations as ops
 from daskclust.core.device.machine_code import cuda_loops, shipped
-from daskclust.core.device.machine_code.arguments import Kinds, as_writable, flatten, packed
+from daskclust.core.device.machine_code.arguments import Kinds, flatten, packed, plain
 from daskclust.core.device.machine_code.compiling import loaded, telling, watched
 from daskclust.core.device.machine_code.kernel_cache import cache_of, cached_on_disk
 from daskclust.core.device.threads import in_threads, thread_count
@@ -175,7 +175,7 @@ class Kernel(Body):
         library = shipped.library() if self.cacheable else None
         if library is None:
             return None
-        return library.loop(shipped.symbol(self.full_name, as_writable(kinds)), self.sources)
+        return library.loop(shipped.symbol(self.full_name, plain(kinds)), self.sources)
 
     def _compile(self, kinds: Kinds, args: tuple[Any, ...]) -> shipped.Loop:
         """Let numba compile this kernel for arguments of these types, or load it from its cache."""

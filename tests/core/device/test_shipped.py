@@ -101,12 +101,20 @@ def test_machine_code_takes_each_kind_of_argument(expected):
     assert "1 kernels for here" in shipped.describe()
 
 
-def test_machine_code_takes_arrays_that_may_not_be_written(expected):
-    """As those are that a worker gets from another."""
-    out, given = np.zeros(100), arguments(100)
-    for array in (given[0], given[1][0]):
-        array.flags.writeable = False
-    mix.run(100, out, *given)
+def as_sent(array):
+    """Return an array as a worker gets it from another: neither to be written nor where numba expects it."""
+    memory = np.zeros(array.nbytes + 3, np.uint8)
+    sent = np.ndarray(array.shape, array.dtype, memory, 3, array.strides)
+    sent[...] = array
+    sent.flags.writeable = False
+    return sent
+
+
+def test_machine_code_takes_arrays_that_come_from_other_processes(expected):
+    out, (table, pair, *rest) = np.zeros(100), arguments(100)
+    wide = as_sent(table.base)
+    mix.run(100, out, wide[:, ::2], pair._replace(left=as_sent(pair.left)), *rest)
+    assert not wide.flags.aligned
     assert (out == expected).all()
     assert not kernels.compiled_here
 

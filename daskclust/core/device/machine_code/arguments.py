@@ -32,9 +32,13 @@ def packed(form: str, values: list[Any]) -> bytes:
     return struct.pack(form, *values)
 
 
-def as_writable(kinds: Kinds) -> Kinds:
-    """Return types without the mark of read-only arrays: the machine code is the same. Workers get such from others."""
-    return tuple(kind.replace("]r", "]") for kind in kinds)
+def plain(kinds: Kinds) -> Kinds:
+    """Return types without the marks of arrays that are read-only, or do not begin at a multiple of their items' size.
+
+    Workers get such from others. Machine code is the same for the first, and serves the second on processors of today;
+    only what is added to by atomic operations must be aligned, which we allocate.
+    """
+    return tuple(kind.rstrip("ru") for kind in kinds)
 
 
 def _flatten(args: tuple[Any, ...], kinds: list[str], formats: list[str], values: list[Any]) -> None:
@@ -61,7 +65,7 @@ _SCALARS: dict[type, tuple[str, str]] = {int: ("i8", "q"), float: ("f8", "d"), b
 
 
 def _array_kind(array: np.ndarray, described: Any) -> str:
-    """Return the name of an array's type, such as ``f4[2,C]``, with an ``r`` where it is read-only."""
+    """Return the name of an array's type, such as ``f4[2,C]``, then ``r`` if read-only, ``u`` if unaligned."""
     flags = array.flags
     odd = ("" if flags.writeable else "r") + ("" if flags.aligned else "u")
     name = f"{array.dtype.str[1:]}[{array.ndim},{layout_of(array)}]{odd}"
