@@ -93,6 +93,8 @@ class Host(_Device):
             return np.empty(shape, dtype)
         kept = _local.__dict__.setdefault("kept", [])
         best = min(((len(each), k) for k, each in enumerate(kept) if size <= len(each) <= 2 * size), default=None)
+        while best is None and kept and sum(map(len, kept)) + size > _KEPT_BYTES:
+            kept.pop(0)  # has been kept longest
         memory = np.empty(size, np.uint8) if best is None else kept.pop(best[1])
         array = np.frombuffer(memory.data, np.uint8)  # all parts of it hold this one
         weakref.finalize(array, _keep, memory).atexit = False
@@ -138,11 +140,10 @@ def _bytes_of(shape: int | tuple[int, ...], dtype: Any) -> int:
 
 
 def _keep(memory: Any) -> None:
-    """Keep memory for this thread's next call; what has been kept longest goes where that is too much."""
+    """Keep memory for this thread's next call. It may be called anywhere, as garbage is collected, so only appends."""
     kept = _local.__dict__.setdefault("kept", [])
-    kept.append(memory)
-    while sum(map(len, kept)) > _KEPT_BYTES:
-        kept.pop(0)
+    if sum(map(len, kept)) + len(memory) <= _KEPT_BYTES:
+        kept.append(memory)
 
 
 class Reused:
