@@ -8,7 +8,6 @@ import math
 import os
 import re
 import signal
-import sys
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -222,7 +221,7 @@ def _on_cores(
     dask.config.update_defaults(_DEFAULTS)  # what the user has set stays
     count = CPU_COUNT if n_workers is None else n_workers
     limit = _bytes(memory_limit, count if processes else 1) if processes or memory_limit is not None else 0
-    with _without_interrupts(), dask.config.set(_needed_at_once() | ({} if dashboard else _UNSEEN)):
+    with _without_interrupts(), dask.config.set({} if dashboard else _UNSEEN):
         # a client that makes its own cluster closes it too
         return Client(
             n_workers=count if processes else 1,
@@ -233,14 +232,6 @@ def _on_cores(
             direct_to_workers=True,  # a result does not pass the scheduler, twice as many bytes through sockets
             **({} if dashboard else _UNSEEN_AT),
         )
-
-
-def _needed_at_once() -> dict[str, list[str]]:
-    """Let workers import as they start, side by side, what each would as its first task comes."""
-    key = "distributed.worker.preload"
-    asked = dask.config.get(key, ())
-    needed = ["daskclust", *(["xarray"] if "xarray" in sys.modules else [])]
-    return {key: [*([asked] if isinstance(asked, str) else asked), *needed]}
 
 
 def _on_gpus(n_workers: int | None, memory_limit: str | float | None, dashboard: str | None) -> Client:

@@ -42,16 +42,6 @@ def test_processes_have_a_thread_and_a_limit_each():
         assert limits(client) == {2**30}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("asked", ["wave", ["wave", "sched"]])
-def test_workers_have_imported_what_tasks_need_as_they_start(asked):
-    """And what the user asks for."""
-    with dask.config.set({"distributed.worker.preload": asked}):
-        with workers.start(1) as client:
-            assert list(client.run(lambda: {"daskclust", "wave", "xarray"} <= set(sys.modules)).values()) == [True]
-        assert dask.config.get("distributed.worker.preload") == asked
-
-
 MACHINE = {0.25: int(0.25 * MEMORY_LIMIT), "0.25": int(0.25 * MEMORY_LIMIT), "auto": MEMORY_LIMIT}
 
 
