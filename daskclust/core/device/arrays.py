@@ -91,7 +91,7 @@ class Host(_Device):
         size = _bytes_of(shape, dtype)
         if not _LEAST_KEPT <= size <= _KEPT_BYTES:
             return np.empty(shape, dtype)
-        kept = _local.__dict__.setdefault("kept", [])
+        kept = _local.kept
         best = min(((len(each), k) for k, each in enumerate(kept) if size <= len(each) <= 2 * size), default=None)
         while best is None and kept and sum(map(len, kept)) + size > _KEPT_BYTES:
             kept.pop(0)  # has been kept longest
@@ -102,7 +102,7 @@ class Host(_Device):
 
     def forget_scratch(self) -> None:
         """Give back the memory that this thread keeps."""
-        _local.__dict__.pop("kept", None)
+        _local.kept.clear()
 
     def run(self, kernel: Kernel, n: int, *args: Any, grain: int = 8192) -> None:
         kernel.run(n, *args, grain=grain)
@@ -141,9 +141,8 @@ def _bytes_of(shape: int | tuple[int, ...], dtype: Any) -> int:
 
 def _keep(memory: Any) -> None:
     """Keep memory for this thread's next call. It may be called anywhere, as garbage is collected, so only appends."""
-    kept = _local.__dict__.setdefault("kept", [])
-    if sum(map(len, kept)) + len(memory) <= _KEPT_BYTES:
-        kept.append(memory)
+    if sum(map(len, _local.kept)) + len(memory) <= _KEPT_BYTES:
+        _local.kept.append(memory)
 
 
 class Reused:
@@ -222,9 +221,17 @@ class Cuda(_Device):
         numbers.sort()
 
 
+class _OfThread(threading.local):
+    """What each thread has for itself."""
+
+    def __init__(self) -> None:
+        self.kept: list[Any] = []  # memory for its next call
+        self.left: Any = None  # the number of the CUDA device that it goes back to
+
+
 HOST = Host()
 CUDA = Cuda()
-_local = threading.local()
+_local = _OfThread()
 
 
 def multiprocessors() -> int:
@@ -270,7 +277,7 @@ def use_device(number: int) -> None:
     runtime = cupy_module().cuda.runtime
     current = runtime.getDevice()
     if current != number:
-        if _local.__dict__.get("left") is None:
+        if _local.left is None:
             _local.left = current
         runtime.setDevice(number)
 
@@ -278,7 +285,7 @@ def use_device(number: int) -> None:
 @contextmanager
 def keeping_device() -> Iterator[None]:
     """Let this thread go back, in the end, to the CUDA device that is its current one now, if it leaves it."""
-    outer, _local.left = _local.__dict__.get("left"), None
+    outer, _local.left = _local.left, None
     try:
         yield
     finally:

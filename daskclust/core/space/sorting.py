@@ -27,8 +27,7 @@ _BUCKET = 8192  # points in a bucket, on average: coordinates and counters fit t
 def sort_into_cells(device: Host | Cuda, X: Any, group: Any, groups: int, grid: Grid, weight: Any = None) -> Cells:
     """Return the points ``X`` (n, d), each in the group ``group[i]`` of `groups` or all in one, sorted by cell.
 
-    Given `weight` (n,), or an empty array where all are 1, weights are a row behind those of the coordinates. The
-    arrays of the result serve again at the next call.
+    Given `weight` (n,), or an empty array where all are 1, weights are a row behind those of the coordinates.
     """
     n, d = X.shape
     if groups * math.prod(grid.shape) >= MOST_CELLS:

@@ -1,6 +1,5 @@
 """Memory that the host keeps between calls."""
 
-import gc
 import threading
 
 import numpy as np
@@ -10,7 +9,7 @@ from daskclust.core.device.arrays import HOST
 
 
 def kept():
-    return [len(memory) for memory in arrays._local.__dict__.get("kept", [])]
+    return [len(memory) for memory in arrays._local.kept]
 
 
 def test_no_two_arrays_in_use_share_memory():
@@ -50,9 +49,7 @@ def test_small_and_very_large_arrays_are_not_kept(monkeypatch):
         HOST.scratch(size, np.uint8)
     assert kept() == []
     for size in (700_000, 300_000, 100_000):  # the first, kept longest, goes: together they are too much
-        held = HOST.scratch(size, np.uint8)
-        del held
-    gc.collect()
+        HOST.scratch(size, np.uint8)
     assert kept() == [300_000, 100_000]
     HOST.forget_scratch()
 
