@@ -57,7 +57,7 @@ class BlockSearch:
         self.order, self.start, self.positions = self.blocks.order, self.blocks.start, self.blocks.positions
         self.stop, self._occupied, self.in_order = self.start[1:], self.blocks.occupied, True
         self._count, self._least = device.empty(0, np.int32), np.int32(0)
-        self._is_whole = device.empty(0, np.bool_)
+        self._bitmap, self._is_whole = self.blocks.bitmap, device.empty(0, np.bool_)
 
     @property
     def _n_blocks(self) -> int:
@@ -96,7 +96,9 @@ class BlockSearch:
         self._count, self._least = count, least
         if device is HOST:
             self._occupied = self.memory.empty(self._n_blocks, np.int64)
-            device.run(core_points.gather_core, self._n_blocks, blocks, least, count, self.stop, self._occupied)
+            self._bitmap = self.memory.zeros(len(blocks.bitmap), np.uint64)
+            gathered = self.stop, self._occupied, self._bitmap
+            device.run(core_points.gather_core, self._n_blocks, blocks, least, count, *gathered)
         else:
             self._occupied = device.full(self._n_blocks, 0, np.int64)
             device.run(on_cuda.gather_core_of_cell, self.n_cells, blocks, least, count, self.stop, self._occupied)
@@ -104,7 +106,7 @@ class BlockSearch:
 
     def _core(self) -> CorePoints:
         """Return which points are core points."""
-        return CorePoints(self._count, self._least, self.stop, self._occupied)
+        return CorePoints(self._count, self._least, self.stop, self._occupied, self._bitmap)
 
     def link(self) -> Any:
         """Return each cell's parent in the sets of cells whose core points are within eps.

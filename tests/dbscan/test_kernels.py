@@ -38,11 +38,17 @@ def _meet_all(block, blocks, met, codes, around):
     _fold(0, block, blocks, (met, codes, around))
 
 
-def met_by(fold, blocks):
+@kernel
+def _meet_in_bitmap(block, blocks, bitmap, met, codes, around):
+    _fold(0, block, bitmap, blocks, (met, codes, around))
+
+
+def met_by(fold, blocks, bitmap=None):
     """Return how often blocks meet in a fold, the codes they are seen by, and whether around a period."""
     n = len(blocks.row)
     met, codes, around = np.zeros(n * n, np.int32), np.full((n, n), -1), np.zeros((n, n), np.bool_)
-    _meet_all.bind(_fold=fold.bind(meet=_note)).run(n, blocks, met, codes, around)
+    meet, given = (_meet_all, ()) if bitmap is None else (_meet_in_bitmap, (bitmap,))
+    meet.bind(_fold=fold.bind(meet=_note)).run(n, blocks, *given, met, codes, around)
     return met.reshape(n, n), codes, around
 
 
@@ -96,8 +102,14 @@ def assert_pairs_meet_once(blocks):
     np.testing.assert_array_equal(behind_codes[behind == 1], codes[behind == 1])
     np.testing.assert_array_equal(behind_around[behind == 1], around[behind == 1])
     for fold, seen in (fold_near, (whole, codes, around)), (fold_near_behind, (behind, behind_codes, behind_around)):
-        for found, expected in zip(met_by(fold, blocks), seen, strict=True):  # by the bitmap
+        for found, expected in zip(met_by(fold, blocks, blocks.bitmap), seen, strict=True):
             np.testing.assert_array_equal(found, expected)
+        if len(blocks.bitmap) > 0:  # of the blocks inside, those that are in the bitmap
+            some, place = np.arange(n) % 3 == 0, np.where(blocks.inside < 0, ~blocks.inside, blocks.inside)
+            bitmap = np.zeros_like(blocks.bitmap)
+            np.bitwise_or.at(bitmap, place[some] >> 6, np.uint64(1) << (place[some] & 63).astype(np.uint64))
+            expected = seen[0] * (some | (blocks.inside < 0)[:, None])
+            np.testing.assert_array_equal(met_by(fold, blocks, bitmap)[0], expected)
 
 
 @given(block_sets())

@@ -64,7 +64,7 @@ class Blocks(NamedTuple):
     row_filter: Any  # uint64: bits that such rows set, so that most of the others need no search; empty on CUDA
     bitmap: Any  # uint64, a bit for each block of the grid, set where it holds points; empty on CUDA, and if too many
     rank: Any  # int32: blocks before those of each of its words
-    inside: Any  # (blocks,) int64: which bit each block is, -1 for those that a period is beside
+    inside: Any  # (blocks,) int64: which bit each block is, ~ of it for those that a period is beside
     counts: Any  # (2,) int32: how many cells and blocks there are; on CUDA arrays of them may be longer
 
 
@@ -327,19 +327,19 @@ def is_inside(block, blocks):
 
 
 @body
-def fold_near(state, a, blocks, context):
-    """As `fold_around`, by the bitmap of blocks where block `a` is inside the grid."""
+def fold_near(state, a, bitmap, blocks, context):
+    """As `fold_around`, of the blocks of a bitmap where block `a` is inside the grid."""
     if len(blocks.inside) == 0 or blocks.inside[a] < 0:
         return fold_around(state, a, blocks, context)
-    return fold_codes(state, a, codes_around(blocks.inside[a], blocks), blocks, context)
+    return fold_codes(state, a, codes_around(blocks.inside[a], bitmap, blocks.grid), blocks, context)
 
 
 @body
-def fold_near_behind(state, a, blocks, context):
-    """As `fold_behind`, by the bitmap of blocks where block `a` is inside the grid."""
+def fold_near_behind(state, a, bitmap, blocks, context):
+    """As `fold_behind`, of the blocks of a bitmap where block `a` is inside the grid."""
     if len(blocks.inside) == 0 or blocks.inside[a] < 0:
         return fold_behind(state, a, blocks, context)
-    return fold_codes(state, a, codes_around(blocks.inside[a], blocks) & BEHIND, blocks, context)
+    return fold_codes(state, a, codes_around(blocks.inside[a], bitmap, blocks.grid) & BEHIND, blocks, context)
 
 
 @body
@@ -371,15 +371,15 @@ def block_at(place, blocks):
 
 
 @body
-def codes_around(place, blocks):
-    """Return a bit for the code of each of the 27 blocks around bit `place` of the bitmap that holds points."""
-    axes = len(blocks.grid.period)
+def codes_around(place, bitmap, grid):
+    """Return a bit for the code of each of the 27 blocks around bit `place` of a bitmap that are set there."""
+    axes = len(grid.period)
     codes = np.uint64(0)
     for dx in range(-1 if axes > 2 else 0, 2 if axes > 2 else 1):
         for dy in range(-1 if axes > 1 else 0, 2 if axes > 1 else 1):
-            at = np.uint64(place + row_step(dx, dy, blocks.grid) - 1)
+            at = np.uint64(place + row_step(dx, dy, grid) - 1)
             word, bit = at >> np.uint64(6), at & np.uint64(63)
-            columns = blocks.bitmap[word] >> bit | blocks.bitmap[word + ONE] << ONE << (np.uint64(63) - bit)
+            columns = bitmap[word] >> bit | bitmap[word + ONE] << ONE << (np.uint64(63) - bit)
             codes |= (columns & np.uint64(7)) << np.uint64(code_of(dx, dy) - 1)
     return codes
 

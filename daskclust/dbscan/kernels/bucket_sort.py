@@ -129,7 +129,7 @@ def write_blocks(piece, cuts, up_to, keys, numbers, lines, blocks):
         blocks.first[block], blocks.first_cell[block] = first, first_cell
         blocks.occupied[block], blocks.heads[block] = occupied, heads if i - first <= 64 else np.uint64(0)
         if len(blocks.bitmap) > 0:
-            blocks.inside[block] = number if is_inside(block, blocks) else -1
+            blocks.inside[block] = number if is_inside(block, blocks) else ~number
             word = number >> 6
             if blocks.bitmap[word] == 0:
                 blocks.rank[word] = block

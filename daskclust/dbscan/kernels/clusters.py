@@ -162,7 +162,7 @@ def label_border(a, blocks, core, limits, is_whole, number, above, label):
             label[i] = NONE
             is_open = is_open or len(above) == 0 or above[i] < NONE
     if is_open:
-        fold_labels(0, a, blocks, (blocks, core, limits, is_whole, number, above, label))
+        fold_labels(0, a, core.bitmap, blocks, (blocks, core, limits, is_whole, number, above, label))
 
 
 @kernel

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from daskclust.core.device.kernels import body, kernel
-from daskclust.core.device.operations import bits_of, count_bits, lane_width, load, lowest_bit
+from daskclust.core.device.operations import atomic_add, count_bits, lane_width, lowest_bit
 from daskclust.dbscan.kernels.blocks import BUNDLE, ONE, SELF, block_seen, codes_around, fold_around, fold_near
 from daskclust.dbscan.kernels.distances import are_near, point_gap2
-from daskclust.dbscan.kernels.masks import MOST, beside_block, core_of, near_lanes, ones
+from daskclust.dbscan.kernels.masks import MOST, beside_block, core_of, fewer, near_lanes, ones
 
 MANY = 4 * BUNDLE  # points of a block whose boxes are worth a look
 
@@ -30,7 +30,8 @@ def count_neighbours(a, blocks, everyone, limits, enough, count):
     for i in range(begin, end):
         count[i] = 0
     is_inside = len(blocks.inside) > 0 and blocks.inside[a] >= 0
-    codes = codes_around(blocks.inside[a], blocks) ^ (ONE << np.uint64(SELF)) if is_inside else np.uint64(0)
+    codes = codes_around(blocks.inside[a], blocks.bitmap, blocks.grid) if is_inside else np.uint64(0)
+    codes &= ~(ONE << np.uint64(SELF))
     population, others = np.int64(end - begin), codes
     while population < enough and others != 0:
         b = block_seen(a, np.int64(lowest_bit(others)), blocks)
@@ -44,7 +45,7 @@ def count_neighbours(a, blocks, everyone, limits, enough, count):
                 for i in range(blocks.start[cell], blocks.start[cell + 1]):
                     count[i] = enough
     context = (blocks, everyone, limits, enough, count)
-    left = short_of(np.uint64(begin), min(np.uint64(end - begin), MOST), count, enough)
+    left = fewer(np.uint64(begin), min(np.uint64(end - begin), MOST), count, enough)
     if end - begin == 1:
         count[begin] = 1
     else:
@@ -76,7 +77,7 @@ def count_in_block(left, a, b, code, wraps, context):
     left = np.uint64(0)
     while begin < end:
         n = min(end - begin, MOST)
-        left |= count_of_mask(short_of(begin, n, count, enough), begin, n, a, b, wraps, context)
+        left |= count_of_mask(fewer(begin, n, count, enough), begin, n, a, b, wraps, context)
         begin += n
     return left
 
@@ -108,16 +109,6 @@ def count_of_mask(left, begin, n, a, b, wraps, context):
 
 
 fold_counts = fold_around.bind(meet=count_in_others)
-
-
-@body
-def short_of(i, n, count, enough):
-    """Return the mask of those of `n` <= 64 points from i on that have fewer than `enough` neighbours so far."""
-    found, k = np.uint64(0), np.uint64(0)
-    while k < n:
-        found |= np.uint64(bits_of(load(count, i + k, lane_width()) < enough)) << k
-        k += np.uint64(lane_width())
-    return found & ones(n)
 
 
 @body
@@ -235,7 +226,8 @@ def weigh_neighbours(a, blocks, limits, enough, is_negative, weight, rest, count
         is_dense = high >= stop_at  # points of one cell are all neighbours
         for i in range(blocks.start[cell], blocks.start[cell + 1]):
             if not is_dense:
-                high, _ = fold_weights((0.0, 0.0), a, blocks, (blocks, limits, weight, rest, stop_at, bit, i))
+                context = blocks, limits, weight, rest, stop_at, bit, i
+                high, _ = fold_weights((0.0, 0.0), a, blocks.bitmap, blocks, context)
             count[i] = 1 if high >= enough else 0
         cell += 1
 
@@ -261,24 +253,26 @@ def outside(x, low, high, period):
 
 
 @kernel
-def gather_core(block, blocks, enough, count, stop, held):
-    """Move the core points of each cell of a block to its front; they end at `stop`, `held` has a bit for each cell."""
+def gather_core(block, blocks, enough, count, stop, held, bitmap):
+    """Move the core points of each cell of a block to its front, and write the rest of `CorePoints`."""
     mask = blocks.occupied[block]
     cell = blocks.first_cell[block]
     begin, end = np.uint64(blocks.first[block]), np.uint64(blocks.first[block + 1])
-    short = short_of(begin, min(end - begin, MOST), count, enough)
+    short, holding = fewer(begin, min(end - begin, MOST), count, enough), np.int64(0)
     if end - begin <= MOST and (short == 0 or short == ones(end - begin)):  # of most blocks all are, or none
         for c in range(cell, blocks.first_cell[block + 1]):
             stop[c] = blocks.start[c + 1] if short == 0 else blocks.start[c]
-        held[block] = mask if short == 0 else 0
-        return
-    holding = np.int64(0)
+        holding, mask = mask if short == 0 else holding, np.int64(0)
     while mask != 0:
         if gather_in_cell(cell, blocks, enough, count, stop):
             holding |= mask & -mask
         mask &= mask - 1
         cell += 1
     held[block] = holding
+    if holding != 0 and len(bitmap) > 0:
+        place = blocks.inside[block]
+        place = place if place >= 0 else ~place
+        atomic_add(bitmap, place >> 6, ONE << np.uint64(place & 63))
 
 
 @body

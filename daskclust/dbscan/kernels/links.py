@@ -111,7 +111,7 @@ def join_cells(a, left, blocks, stop, limits, parent):
 def link_behind(a, blocks, core, limits, is_whole, parent):
     """Join the cells of block a and of those behind it that touch."""
     if core.held[a] != 0:
-        fold_links(0, a, blocks, (blocks, core, limits, is_whole, parent))
+        fold_links(0, a, core.bitmap, blocks, (blocks, core, limits, is_whole, parent))
 
 
 @body

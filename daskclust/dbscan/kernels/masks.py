@@ -32,6 +32,7 @@ class CorePoints(NamedTuple):
     least: Any  # int32
     stop: Any  # (cells,) int32: they stand at the front of each cell, up to here
     held: Any  # (blocks,) int64: a bit for each cell that has any
+    bitmap: Any  # as that of `Blocks`, of the blocks that have any
 
 
 # ---------------------------------------------------------------------------------------------------------------- masks
@@ -50,11 +51,15 @@ def lanes_of(mask, k):
 @body
 def core_of(i, n, core):
     """Return the mask of the core points among the `n` <= 64 sorted points from `i` on."""
-    if len(core.count) == 0:
-        return ones(n)
+    return ones(n) if len(core.count) == 0 else ones(n) & ~fewer(i, n, core.count, core.least)
+
+
+@body
+def fewer(i, n, count, enough):
+    """Return the mask of those of the `n` <= 64 sorted points from i on whose count is less than `enough`."""
     found, k = np.uint64(0), np.uint64(0)
     while k < n:
-        found |= np.uint64(bits_of(load(core.count, i + k, lane_width()) >= core.least)) << k
+        found |= np.uint64(bits_of(load(count, i + k, lane_width()) < enough)) << k
         k += np.uint64(lane_width())
     return found & ones(n)
 
