@@ -47,9 +47,8 @@ class Ranges(NamedTuple):
 class ChunkRows(NamedTuple):
     """Clusters of one chunk in one range."""
 
-    ids: Array
-    rows: Columns  # of the table
-    shared: Summary  # of those that other chunks may have, too
+    own: Summary | None  # rows of the table, of those that no other chunk has
+    shared: Summary | None
 
 
 def is_lazy(arrays: Mapping[str, Any]) -> bool:
@@ -230,7 +229,6 @@ class _Common(NamedTuple):
     steps: TableSteps
     starts: Array  # the first point of each chunk
     ranges: Ranges
-    nothing: Summary
 
 
 def _in_order(arrays: Mapping[str, Any], steps: TableSteps, ranges: Ranges, nothing: Summary) -> Any:
@@ -239,34 +237,44 @@ def _in_order(arrays: Mapping[str, Any], steps: TableSteps, ranges: Ranges, noth
 
     chunks = ChunkSteps("properties-", tokenize([array.name for array in arrays.values()], steps, ranges))
     starts = np.cumsum([0, *arrays["labels"].chunks[0]])
-    known = chunks.shared("known", _Common(tuple(arrays), steps, starts, ranges, nothing))
+    known = chunks.shared("known", _Common(tuple(arrays), steps, starts, ranges))
     cut = chunks.of_rows("summary", _pieces_of_chunk, list(arrays.values()), known)
     pieces = pieces_of(chunks, "piece", cut, ranges.of_chunks, len(ranges.lengths))
     kind = {"ranges": ranges.lengths, "steps": steps, "chunks": ((1,) * len(ranges.lengths),), "drop_axis": 1}
-    return mapped("finish", _put_together, pieces, **kind)
+    return mapped("finish", _put_together, pieces, nothing=nothing, **kind)
 
 
 def _pieces_of_chunk(blocks: list[Array], chunk: int, known: _Common) -> list[ChunkRows]:
     """Return what one chunk has for those ranges that it may have clusters of."""
-    lengths, of_chunks, own = known.ranges
-    summary = _summary_of(blocks, known.roles, known.steps.summarise, int(known.starts[chunk]), lengths)
-    cut = _cut(summary, lengths)
-    return [_piece(cut[k] or known.nothing, known.steps, *own[chunk]) for k in of_chunks[chunk]]
+    lengths, of_chunks, all_own = known.ranges
+    steps, start, (first, end) = known.steps, int(known.starts[chunk]), all_own[chunk]
+    if steps.own_rows is None:
+        own, shared = _apart(_summary_of(blocks, known.roles, steps.summarise, start, lengths), steps, first, end)
+    else:
+        arrays = {role: for_kernels(role, block) for role, block in zip(known.roles, blocks, strict=True)}
+        rows, shared = steps.own_rows(arrays, start, first, max(first, end))
+        own = Summary(np.arange(first, max(first, end)), rows)
+    cut = _cut(own, lengths), _cut(shared, lengths)
+    return [ChunkRows(cut[0][k], cut[1][k]) for k in of_chunks[chunk]]
 
 
-def _piece(part: Summary, steps: TableSteps, first: int, end: int) -> ChunkRows:
-    """Return what a chunk has for one range; the clusters from `first` on, before `end`, are its own."""
-    place = np.flatnonzero((part.ids < first) | (part.ids >= end))
-    columns = {name: values[..., place] for name, values in part.columns.items()}
-    shared = replace(part, ids=part.ids[place], columns=columns)
-    return ChunkRows(part.ids, steps.finish(part.columns), shared)
+def _apart(summary: Summary, steps: TableSteps, first: int, end: int) -> tuple[Summary, Summary]:
+    """Return the rows of clusters from `first` on, before `end`, and the summary of the others."""
+    a, b = np.searchsorted(summary.ids, (first, max(first, end)))
+    rows = steps.finish({name: values[..., a:b] for name, values in summary.columns.items()})
+    others = {name: np.delete(values, np.s_[a:b], -1) for name, values in summary.columns.items()}
+    shared = replace(summary, ids=np.delete(summary.ids, np.s_[a:b]), columns=others)
+    return Summary(summary.ids[a:b], rows), shared
 
 
-def _put_together(box: Array, *, ranges: tuple[int, ...], steps: TableSteps, block_info: Any = None) -> Array:
+def _put_together(
+    box: Array, *, ranges: tuple[int, ...], steps: TableSteps, nothing: Summary, block_info: Any = None
+) -> Array:
     """Return the columns of a range."""
     k, pieces = block_info[0]["chunk-location"][0], box[0, 0]
-    first, total = sum(ranges[:k]), merged([piece.shared for piece in pieces], steps.merge)
-    every = [(piece.ids - first, piece.rows) for piece in pieces]
+    first = sum(ranges[:k])
+    total = merged([piece.shared for piece in pieces if piece.shared is not None] or [nothing], steps.merge)
+    every = [(piece.own.ids - first, piece.own.columns) for piece in pieces if piece.own is not None]
     every.append((total.ids - first, steps.finish(total.columns)))
     return boxes([in_rows(every, ranges[k], steps.zero) | noise_of(total, steps)])
 

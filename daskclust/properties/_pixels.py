@@ -12,7 +12,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.data.columns import doubles
-from daskclust.core.device.arrays import HOST, Cuda, Host, fill
+from daskclust.core.device.arrays import HOST, Cuda, Host, fill, to_host
 from daskclust.core.device.threads import in_threads, one_thread, thread_count
 from daskclust.core.merge.labels import NOISE
 from daskclust.properties.kernels import chains as chain_kernels
@@ -88,6 +88,7 @@ def pixel_table(
         functools.partial(finish, by=by, has=tuple(arrays)),
         zero=("size", "tot", "energy"),
         one_chunk=functools.partial(tabulate, by=by),
+        own_rows=functools.partial(own_rows, by=by),
     )
     columns = _lazy.columns(arrays, steps, n_clusters)
     if "tot" not in given:
@@ -104,21 +105,43 @@ def pixel_table(
 # ------------------------------------------------------------------------------------------------------------ in chunks
 def summarise(arrays: Mapping[str, Any], start: int, by: int) -> Summary:
     """Return the summary of one chunk of n hits."""
-    arrays = on_device(HOST, arrays)
-    labels, hits, bad = arrays["labels"], hits_of(HOST, arrays), np.zeros(1, np.int64)
-    ids, local = numbered(labels)
+    arrays, bad = on_device(HOST, arrays), np.zeros(1, np.int64)
+    with one_thread():
+        ids, totals, blocks = _totals(arrays, start, by, bad)
+    if bad[0] or arrays["labels"].min(initial=NOISE) < NOISE:
+        explain(arrays, start, *_CHECKED)
+    return Summary(ids, totals, *blocks.noise)
+
+
+def own_rows(arrays: Mapping[str, Any], start: int, first: int, end: int, *, by: int) -> tuple[Columns, Summary]:
+    """Return the rows of clusters `first` to `end` - 1, which this chunk alone has, and the summary of its others."""
+    arrays, bad = on_device(HOST, arrays), np.zeros(1, np.int64)
+    labels, hits = arrays["labels"], hits_of(HOST, arrays)
+    place = np.flatnonzero((labels > NOISE) & ((labels < first) | (labels >= end)))
+    with one_thread():
+        blocks = survey(HOST, labels, hits, by, bad)
+        columns = empty_columns(HOST, hits, end - first, tuple(arrays))
+        _write_rows(labels, hits, by, divided(first, end, len(labels), blocks), blocks, columns, bad)
+        ids, totals, _ = _totals({role: values[place] for role, values in arrays.items()}, 0, by, bad)
+    if bad[0]:
+        explain(arrays, start, *_CHECKED)
+    np.add(columns.seed, start, out=columns.seed, where=columns.seed >= 0)
+    totals["seed"] = start + place[totals["seed"]]
+    return _there(columns, tuple(arrays)), Summary(ids, totals, *blocks.noise)
+
+
+def _totals(arrays: Mapping[str, Any], start: int, by: int, bad: Any) -> tuple[Any, dict[str, Any], HitBlocks]:
+    """Return the clusters of hits, their totals, and what is known of blocks of hits."""
+    hits, (ids, local) = hits_of(HOST, arrays), numbered(arrays["labels"])
     types: dict[str, Any] = dict.fromkeys((*_FLOATS, "wx", "wy"), np.float64)
     types |= {"chip": hits.chip.dtype, "tot_max": hits.tot.dtype, "x_seed": hits.x.dtype, "y_seed": hits.y.dtype}
     totals = Totals(*(np.empty(len(ids), types.get(name, np.int64)) for name in Totals._fields))
-    with one_thread():
-        blocks = survey(HOST, local, hits, by, bad)
-        pieces = divided(len(ids), len(local), blocks)
-        head = HOST.scratch(int(np.diff(pieces.first).max()), np.int32)
-        following = HOST.scratch(len(local), np.int32)
-        total_piece.run(len(pieces.first_block), pieces, local, blocks, head, following, hits, start, by, totals, bad)
-    if bad[0] or labels.min(initial=NOISE) < NOISE:
-        explain(arrays, start, *_CHECKED)
-    return Summary(ids, totals._asdict(), int(blocks.noise_size.sum()), float(np.sum(blocks.noise_weight)))
+    blocks = survey(HOST, local, hits, by, bad)
+    pieces = divided(0, len(ids), len(local), blocks)
+    head = HOST.scratch(int(np.diff(pieces.first).max()), np.int32)
+    following = HOST.scratch(len(local), np.int32)
+    total_piece.run(len(pieces.first_block), pieces, local, blocks, head, following, hits, start, by, totals, bad)
+    return ids, totals._asdict(), blocks
 
 
 def merge(groups: Groups, many: Columns) -> Columns:
@@ -137,7 +160,7 @@ def finish(many: Columns, *, by: int, has: tuple[str, ...]) -> dict[str, Any]:
     columns = empty_columns(HOST, totals, len(totals.size), has)
     with one_thread():
         finish_row.run(len(totals.size), totals, by, columns)
-    return {name: column for name, column in columns._asdict().items() if is_there(name, has)}
+    return _there(columns, has)
 
 
 # ------------------------------------------------------------------------------------------------------------ in memory
@@ -158,6 +181,11 @@ class HitBlocks(NamedTuple):
     noise_size: Any  # int64
     noise_weight: Any  # float64
 
+    @property
+    def noise(self) -> tuple[Any, Any]:
+        """Return the number of hits of no cluster, and their weight."""
+        return to_host(self.noise_size).sum(), to_host(self.noise_weight).sum()
+
 
 def hits_of(device: Host | Cuda, arrays: Mapping[str, Any]) -> Hits:
     """Return the columns of hits; one that is not there is empty."""
@@ -174,28 +202,38 @@ def tabulate(device: Host | Cuda, arrays: Mapping[str, Any], by: int, n_clusters
     rows = row_count(int(device.to_host(blocks.highest).max(initial=-1)), n, n_clusters)
     columns = empty_columns(device, hits, rows, tuple(arrays))
     if device is HOST:
-        pieces = divided(rows, n, blocks)
-        span, following = int(np.diff(pieces.first).max()), HOST.scratch(n, np.int32)
-
-        def tabulate_some(begin: int, end: int) -> None:
-            head = HOST.scratch(span, np.int32)  # this thread's, as are the numbers of axes
-            room = tuple(HOST.scratch(span, np.float64) for _ in range(3))
-            chain_kernels.tabulate_piece.run(
-                end - begin, begin, pieces, labels, blocks, head, room, following, hits, by, columns, bad,
-                grain=end - begin + 1,
-            )  # fmt: skip
-
-        many, threads = len(pieces.first_block), thread_count()
-        tasks = 1 if threads == 1 else min(many, 8 * threads)
-        in_threads(lambda k: tabulate_some(many * k // tasks, many * (k + 1) // tasks), tasks, threads)
+        _write_rows(labels, hits, by, divided(0, rows, n, blocks), blocks, columns, bad)
     else:
         ends, order, following = _chain_on_cuda(device, labels, rows)
         device.run(chain_kernels.tabulate_row, rows, ends, order, following, hits, by, columns, bad)
     if device.to_host(bad)[0]:
         explain(arrays, 0, *_CHECKED)
-    result = {name: column for name, column in columns._asdict().items() if is_there(name, arrays)}
-    size, total = device.to_host(blocks.noise_size).sum(), np.sum(device.to_host(blocks.noise_weight))
-    return result | {"noise_size": size, "noise_weight": total}
+    noise_size, noise_weight = blocks.noise
+    return _there(columns, tuple(arrays)) | {"noise_size": noise_size, "noise_weight": noise_weight}
+
+
+def _write_rows(
+    labels: Any, hits: Hits, by: int, pieces: Pieces, blocks: HitBlocks, columns: RowColumns, bad: Any
+) -> None:
+    """Write the rows of all pieces, on the CPU."""
+    span, following = int(np.diff(pieces.first).max()), HOST.scratch(len(labels), np.int32)
+
+    def tabulate_some(begin: int, end: int) -> None:
+        head = HOST.scratch(span, np.int32)  # this thread's, as are the numbers of axes
+        room = tuple(HOST.scratch(span, np.float64) for _ in range(3))
+        chain_kernels.tabulate_piece.run(
+            end - begin, begin, pieces, labels, blocks, head, room, following, hits, by, columns, bad,
+            grain=end - begin + 1,
+        )  # fmt: skip
+
+    many, threads = len(pieces.first_block), thread_count()
+    tasks = 1 if threads == 1 else min(many, 8 * threads)
+    in_threads(lambda k: tabulate_some(many * k // tasks, many * (k + 1) // tasks), tasks, threads)
+
+
+def _there(columns: RowColumns, has: Collection[str]) -> dict[str, Any]:
+    """Return the columns of the table by name."""
+    return {name: column for name, column in columns._asdict().items() if is_there(name, has)}
 
 
 def is_there(name: str, has: Collection[str]) -> bool:
@@ -227,19 +265,20 @@ def empty_columns(device: Host | Cuda, like: Hits | Totals, rows: int, has: Coll
     return RowColumns(**columns)
 
 
-def divided(rows: int, n: int, blocks: HitBlocks) -> Pieces:
-    """Return rows in pieces, and the blocks in which the hits of each may be; O(blocks log(pieces)).
+def divided(begin: int, end: int, n: int, blocks: HitBlocks) -> Pieces:
+    """Return rows `begin` to `end` - 1 in pieces, and the blocks in which their hits may be; O(blocks log(pieces)).
 
     Pieces fit the cache, and hits in time order have the clusters of a piece in few blocks. Where labels are in no
     order every piece has to look at all hits, so there are as many pieces as threads. Before a piece's first block all
     labels are lower, from its end on all are higher: both are found in running extremes, which are in order.
     """
+    rows = end - begin
     number = max(1, n // _PIECE, rows // _PIECE)
-    first = np.arange(number + 1) * rows // number
+    first = begin + np.arange(number + 1) * rows // number
     met = np.searchsorted(first[:-1], blocks.highest, "right") - np.searchsorted(first[1:], blocks.lowest, "right")
     if met.clip(min=0).sum() > 2 * (len(met) + number):
         first = np.arange(max(1, min(thread_count(), rows)) + 1)
-        first = first * rows // first[-1]
+        first = begin + first * rows // first[-1]
     highest_before = np.maximum.accumulate(blocks.highest)
     lowest_after = np.minimum.accumulate(blocks.lowest[::-1])[::-1]
     return Pieces(first, np.searchsorted(highest_before, first[:-1]), np.searchsorted(lowest_after, first[1:]))

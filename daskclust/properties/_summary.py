@@ -41,6 +41,9 @@ class TableSteps:
     # A second pass over the chunks: arrays, first point and what is known of the chunk's clusters -> summary; merge.
     again: tuple[Callable[..., Summary], Callable[[Groups, Columns], Columns]] | None = None
     one_chunk: Callable[..., Columns] | None = None  # a faster way for arrays in memory, on a device
+    # A faster way for a chunk: arrays, first point, the first cluster that no other chunk has and the one behind the
+    # last -> rows of these, summary of the others.
+    own_rows: Callable[..., tuple[Columns, Summary]] | None = None
 
 
 def merged(parts: Sequence[Summary], merge: Callable[[Groups, Columns], Columns]) -> Summary:

@@ -119,6 +119,28 @@ def test_any_hits_in_any_chunks(data: Any, n: int, k: int, seed: int) -> None:
     assert told(lazy).attrs == table.attrs
 
 
+@given(data=st.data(), n=st.integers(1, 60), k=st.integers(1, 20), seed=st.integers(0, 10**6))
+def test_clusters_that_one_chunk_has_are_rows_at_once(data: Any, n: int, k: int, seed: int) -> None:
+    """Hits nearly in the order of their clusters, as events are; some numbers are left out, and some hits are noise."""
+    ds, rng = pixel_hits(n, k, seed, side=4), np.random.default_rng(seed)
+    order = np.argsort(ds["label"].values + rng.uniform(0, data.draw(st.sampled_from([0.0, 1.5, 4.0])), n))
+    ds = ds.isel(hit=order)
+    ds["label"].values[rng.uniform(size=n) < 0.2] = -1
+    table, rows = cluster_table(ds), ds["label"].values.max() + 1
+    if rows:
+        assert_is(table, by_loop(ds, ds["label"].values, rows, "energy"))
+    cuts = sorted(data.draw(st.lists(st.integers(0, n), max_size=5)))
+    chunks = {"hit": tuple(np.diff([0, *cuts, n]).tolist())}
+    with ranges_of(data.draw(st.integers(1, 7)), 2):
+        found = told(cluster_table(ds.chunk(chunks)))
+        assert_same(found, table)
+        assert found.attrs == pytest.approx(table.attrs)
+        ds["tot"].values[data.draw(st.integers(0, n - 1))] = -1.0
+        for each in ds, ds.chunk(chunks):
+            with pytest.raises(ValueError, match=rf"tot.* {int(np.argmin(ds['tot'].values))}\b"):
+                cluster_table(each).compute()
+
+
 def test_which_data_sets_are_pixels() -> None:
     ds = pixel_hits(50, 5)
     assert "length" in cluster_table(ds.drop_attrs())

@@ -91,24 +91,28 @@ def copy_to(source, target, begin, width):
 
 @kernel
 def tabulate_piece(i, start, pieces, labels, blocks, head, room, following, hits, by, columns, bad):
-    """Write the rows of piece `start` + i; `head` and `room`, which is (xx, yy, xy), are the thread's."""
+    """Write the rows of piece `start` + i; `head` and `room`, which is (xx, yy, xy), are the thread's.
+
+    Columns begin with the first row of the first piece.
+    """
     xx, yy, xy = room
     begin, end = pieces.first[start + i], pieces.first[start + i + 1]
+    row = begin - pieces.first[0]
     chain_piece(start + i, pieces, labels, blocks, head, following)
     for c in range(np.uint64(end - begin)):
         xx[c], yy[c], xy[c] = 0.0, 0.0, 0.0
         if head[c] >= 0:
             t = add_up(head[c], following, hits, 0, by, bad)
-            write_row(np.uint64(begin) + c, t, by, columns)
+            write_row(np.uint64(row) + c, t, by, columns)
             if t.size > 1:
                 xx[c], yy[c], xy[c] = spread(t)
         else:
-            write_empty(np.uint64(begin) + c, columns)
+            write_empty(np.uint64(row) + c, columns)
             xx[c], yy[c], xy[c] = np.nan, np.nan, np.nan
     axes_in_place(xx, yy, xy, end - begin)
-    copy_to(xx, columns.length, begin, end - begin)
-    copy_to(yy, columns.width, begin, end - begin)
-    copy_to(xy, columns.angle, begin, end - begin)
+    copy_to(xx, columns.length, row, end - begin)
+    copy_to(yy, columns.width, row, end - begin)
+    copy_to(xy, columns.angle, row, end - begin)
 
 
 @kernel
