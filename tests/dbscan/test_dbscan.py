@@ -200,6 +200,23 @@ def test_stored_answers(path):
         assert_answer(FriendsOfFriends(eps, min_members=2).fit(X), wanted)
 
 
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("min_samples", [4, 10])
+def test_border_points_beside_the_faces_of_a_box(d, min_samples):
+    """Some blocks lie inside the box, others beside a face, and clusters in both."""
+    rng = np.random.default_rng(min_samples)
+    for side in (9.0, 12.0, 20.0):
+        X = rng.uniform(0, side, (900, d))
+        centers = rng.uniform(0, side, (8, d)) * (rng.random((8, d)) < 0.5)  # half of the coordinates on a face
+        X[:300] = (centers[rng.integers(0, 8, 300)] + rng.normal(0, 0.7, (300, d))) % side
+        step = np.abs(X[:, None] - X)
+        away = np.sqrt((np.minimum(step, side - step) ** 2).sum(axis=2))
+        theirs = Theirs(eps=1.0, min_samples=min_samples, metric="precomputed").fit(away)
+        ours = DBSCAN(1.0, min_samples=min_samples, boxsize=side).fit(X)
+        np.testing.assert_array_equal(ours.labels_, theirs.labels_)
+        np.testing.assert_array_equal(ours.core_sample_indices_, theirs.core_sample_indices_)
+
+
 # ------------------------------------------------------------------------------------------------------ a real snapshot
 @pytest.fixture(scope="module")
 def halos(shared_data):
