@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.core.data.columns import group_name
+from daskclust.core.device.unionfind import flatten, unite_edges
 from daskclust.core.merge.labels import NOISE
 
 Ids = NDArray[np.int64]
@@ -36,26 +37,11 @@ class Slice(NamedTuple):
     n_clusters: int
 
 
-def components(edges: Ids) -> tuple[Ids, Ids]:
-    """Return the distinct ids in `edges` (m, 2), ascending, and the number of the connected component of each."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    ids, compact = np.unique(edges, return_inverse=True)
-    compact = compact.reshape(edges.shape)
-    ones = np.ones(len(edges), np.int8)
-    graph = coo_array((ones, (compact[:, 0], compact[:, 1])), shape=(len(ids), len(ids)))
-    _, label = connected_components(graph, directed=False)
-    return ids, label.astype(np.int64)
-
-
 def smallest_connected(edges: Ids, count: int) -> Ids:
     """Return the smallest of the numbers that each of 0 to `count` - 1 is connected to by edges (m, 2)."""
-    joined, component = components(edges)
-    head = np.full(component.max(initial=-1) + 1, count)
-    np.minimum.at(head, component, joined)
     smallest = np.arange(count)
-    smallest[joined] = head[component]
+    unite_edges.run(len(edges), *np.ascontiguousarray(edges.T), smallest)
+    flatten.run(count, smallest)
     return smallest
 
 
