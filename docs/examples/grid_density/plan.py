@@ -11,7 +11,7 @@ from scipy.spatial import cKDTree
 from daskclust.core.data.checks import check_count, check_extent
 from daskclust.core.device.arrays import device_of
 from daskclust.core.merge.labels import NOISE
-from daskclust.core.merge.sets import Slice, components
+from daskclust.core.merge.sets import Slice, smallest_connected
 from daskclust.core.run.plan import Plan
 from daskclust.core.space.extent import extent_of
 from daskclust.core.space.partition import Chunk
@@ -84,12 +84,11 @@ class GridPlan(Plan):
         if len(cells) == 0:
             return np.empty(0, np.int64), 0
         pairs = cKDTree(cells).query_pairs(1.0, p=np.inf if self.corners else 1, output_type="ndarray")
-        alone = np.arange(len(cells))
-        _, component = components(np.concatenate([pairs, np.stack([alone, alone], axis=1)]))
-        smallest = np.full(component.max() + 1, np.iinfo(np.int64).max)
-        np.minimum.at(smallest, component, first)
-        rank = np.argsort(np.argsort(smallest))
-        return rank[component], len(smallest)
+        root = smallest_connected(pairs, len(cells))
+        smallest = first.copy()
+        np.minimum.at(smallest, root, first)
+        numbers, cluster = np.unique(smallest[root], return_inverse=True)
+        return cluster, len(numbers)
 
     def finish(self, local: Local, merged: Slice) -> dict[str, Any]:
         """Return the label of each point."""
