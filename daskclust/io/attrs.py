@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from daskclust.core.data.fields import FIELDS
 from daskclust.core.data.quote import quoted
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 KEY = "daskclust"
 """Where files keep the text that `pack` makes."""

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import xarray as xr
 
-from daskclust.core.data.lazy import workers_client
+from daskclust.core.data.lazy import one_future, workers_client
 from daskclust.core.data.quote import quoted
 from daskclust.core.device.arrays import is_dask
 from daskclust.core.run.graph import only_needed
 from daskclust.core.space.partition import block_sizes
 
+if TYPE_CHECKING:
+    import xarray as xr
+
 Block = Mapping[str, npt.NDArray[Any]]
 """Columns of some consecutive rows, by name."""
 
-Labelled = TypeVar("Labelled", xr.Dataset, xr.DataArray)
+Labelled = TypeVar("Labelled", "xr.Dataset", "xr.DataArray")
 
 # Rows of one block of a Dataset in memory: a row group of about 8 MB per column of float64.
 BLOCK_ROWS = 1 << 20
@@ -145,7 +147,7 @@ def ahead(parts: Iterable[Any]) -> Iterator[Any]:
     most = 1 + sum(client.nthreads().values())
     for part in parts:
         with only_needed():
-            under_way.append(client.compute(part))
+            under_way.append(one_future(part) if is_dask(part) else client.compute(part))
         if len(under_way) == most:
             yield under_way.popleft().result()
     while under_way:

@@ -6,10 +6,9 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import EllipsisType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
-import xarray as xr
 
 from daskclust.core.data.columns import numbers_of
 from daskclust.core.data.datasets import dataset_of
@@ -27,6 +26,9 @@ from ._noisy import mask_noisy_pixels, noisy_pixels
 from ._select import select, select_hits, where
 from ._spheres import spherical_overdensity
 from ._summary import TableSteps
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 __all__ = [
     "cluster_table",

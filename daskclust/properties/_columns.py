@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-import xarray as xr
 
 from daskclust.core.data.checks import check_count, check_whole
 from daskclust.core.data.columns import Kind, column, for_kernels, label_numbers, native, numbers_of, reals
@@ -18,6 +16,9 @@ from daskclust.core.device.arrays import HOST, Cuda, Host, device_of, is_cuda, t
 from daskclust.core.merge.labels import NOISE
 
 from ._summary import MOST_ROWS_PER_POINT
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Array = npt.NDArray[Any]
 
@@ -80,6 +81,9 @@ def checked_n_clusters(n_clusters: int | None, n_points: int) -> int | None:
 
 def table_of(columns: Mapping[str, Any], units: Mapping[str, Any]) -> xr.Dataset:
     """Return columns as the table, with its noise."""
+    import pandas as pd
+    import xarray as xr
+
     noise = {n: v.item() for n, v in columns.items() if not v.ndim and not hasattr(v, "__dask_graph__")}
     variables = {
         name: variable_of(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from daskclust.core.data.columns import groups
 from daskclust.core.device.arrays import HOST, device_of, to_host
@@ -16,6 +15,9 @@ from daskclust.core.merge.labels import NOISE
 from . import _lazy
 from ._columns import checked
 from ._summary import Array, Columns, Groups, Summary, TableSteps, grouped
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _GROUPS = ("event", "layer", "chip", "frame")
 

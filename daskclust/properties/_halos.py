@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from types import EllipsisType
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import xarray as xr
 
 from daskclust.core.data.checks import check_positive
 from daskclust.core.data.datasets import dataset_of
@@ -30,6 +29,9 @@ from . import _lazy
 from ._columns import checked, checked_n_clusters, explain, label_values, on_device, table_of, variable
 from ._groups import group_columns
 from ._summary import Array, Columns, Groups, Summary, TableSteps, numbered, row_count
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _AXES = ("x", "y", "z")
 _VELOCITIES = ("vx", "vy", "vz")

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskclust.core.data.columns import for_kernels
-from daskclust.core.data.lazy import lazy_along, workers_client
+from daskclust.core.data.lazy import collected, lazy_along, workers_client
 from daskclust.core.device.arrays import device_of, is_dask
 from daskclust.core.merge.labels import NOISE
 from daskclust.core.run.exchange import is_few, pieces_of
@@ -64,6 +64,8 @@ def columns(arrays: Mapping[str, Any], steps: TableSteps, rows: Any) -> Mapping[
         summary = steps.summarise(arrays, 0)
         summary = summary if steps.again is None else steps.again[0](arrays, 0, summary)
         return finished(summary, rows, len(arrays["labels"]), steps)
+    import dask.array as da
+
     # The types of the columns are those of a table of nothing.
     empty = {role: np.empty(0, array.dtype) for role, array in arrays.items()}
     nothing = steps.summarise(empty, 0)
@@ -76,12 +78,13 @@ def columns(arrays: Mapping[str, Any], steps: TableSteps, rows: Any) -> Mapping[
         table = _in_order(arrays, steps, rows, nothing)
     else:
         table = _in_any_order(arrays, steps, ranges, nothing)
+    kind = {"token": "daskclust-properties-column", "concatenate": False}
     result = {}
     for name, like in finished(nothing, 0, 0, steps).items():
-        if like.ndim:
-            result[name] = mapped("column", _take, table, column=name, chunks=(ranges,), dtype=like.dtype)
-        else:  # noise
-            result[name] = mapped("column", _take, table.blocks[:1], column=name, chunks=((1,),), dtype=like.dtype)[0]
+        kind |= {"column": name, "dtype": like.dtype, "meta": np.empty(0, like.dtype)}
+        of, sizes = (table, ranges) if like.ndim else (table.blocks[:1], (1,))  # noise is with the first range
+        found = da.blockwise(_take, "a", of, "ab"[: table.ndim], adjust_chunks={"a": sizes}, **kind)
+        result[name] = found if like.ndim else found[0]
     return result
 
 
@@ -121,7 +124,8 @@ def counted(arrays: dict[str, Any], rows: int | None) -> tuple[dict[str, Any], A
     if rows is not None or not is_lazy(arrays):
         return arrays, rows
     labels = in_same_chunks(list(arrays.values()))[list(arrays).index("labels")].persist()
-    ends = mapped("ends", _ends, labels, dtype=np.int64, chunks=((2,) * labels.numblocks[0],)).compute().reshape(-1, 2)
+    pairs = mapped("ends", _ends, labels, dtype=np.int64, chunks=((2,) * labels.numblocks[0],))
+    ends = collected(pairs).reshape(-1, 2)
     count = row_count(int(ends[:, 1].max(initial=NOISE)), labels.shape[0], None)
     return {**arrays, "labels": labels}, _ranges_of(count, ends)
 
@@ -240,8 +244,8 @@ def _in_order(arrays: Mapping[str, Any], steps: TableSteps, ranges: Ranges, noth
     known = chunks.shared("known", _Common(tuple(arrays), steps, starts, ranges))
     cut = chunks.of_rows("summary", _pieces_of_chunk, list(arrays.values()), known)
     pieces = pieces_of(chunks, "piece", cut, ranges.of_chunks, len(ranges.lengths))
-    kind = {"ranges": ranges.lengths, "steps": steps, "chunks": ((1,) * len(ranges.lengths),), "drop_axis": 1}
-    return mapped("finish", _put_together, pieces, nothing=nothing, **kind)
+    put_together = functools.partial(_put_together, ranges=ranges.lengths, steps=steps, nothing=nothing)
+    return chunks.each("finish", put_together, pieces, numbered=True)
 
 
 def _pieces_of_chunk(blocks: list[Array], chunk: int, known: _Common) -> list[ChunkRows]:
@@ -268,15 +272,14 @@ def _apart(summary: Summary, steps: TableSteps, first: int, end: int) -> tuple[S
 
 
 def _put_together(
-    box: Array, *, ranges: tuple[int, ...], steps: TableSteps, nothing: Summary, block_info: Any = None
-) -> Array:
-    """Return the columns of a range."""
-    k, pieces = block_info[0]["chunk-location"][0], box[0, 0]
+    pieces: list[ChunkRows], k: int, *, ranges: tuple[int, ...], steps: TableSteps, nothing: Summary
+) -> Columns:
+    """Return the columns of range number `k`."""
     first = sum(ranges[:k])
     total = merged([piece.shared for piece in pieces if piece.shared is not None] or [nothing], steps.merge)
     every = [(piece.own.ids - first, piece.own.columns) for piece in pieces if piece.own is not None]
     every.append((total.ids - first, steps.finish(total.columns)))
-    return boxes([in_rows(every, ranges[k], steps.zero) | noise_of(total, steps)])
+    return in_rows(every, ranges[k], steps.zero) | noise_of(total, steps)
 
 
 def _merged(pieces: Any, merge: Callable[..., Columns]) -> Any:
@@ -346,8 +349,9 @@ def _finished(
     return boxes([finished(replace(found, ids=found.ids - sum(ranges[:k])), ranges[k], 0, steps)])
 
 
-def _take(table: Array, column: str) -> Array:
-    return np.atleast_1d(table[0][column])
+def _take(table: Any, column: str) -> Array:
+    """Return a column of a range, whose table is in an array of objects, or in a list of one."""
+    return np.atleast_1d((table[0] if isinstance(table, list) else table).flat[0][column])
 
 
 def boxes(values: Iterable[Any]) -> Array:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import xarray as xr
 
 from daskclust.core.data.checks import check_whole
 from daskclust.core.data.columns import integers
@@ -18,6 +17,9 @@ from daskclust.core.device.arrays import is_dask, to_host
 from ._columns import checked, pixels
 from ._lazy import in_same_chunks, mapped, reduced_objects
 from ._select import rows_of
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Counts = npt.NDArray[np.int64]
 
@@ -127,6 +129,8 @@ def without_pixels(hits: Any, is_noisy: npt.NDArray[np.bool_], *, has_all: bool 
 
 def pixels_above(counts: Counts, max_pixel_hits: int | None) -> xr.Dataset:
     """Return the pixels with more hits, of the counts of all: the table of `noisy_pixels`."""
+    import xarray as xr
+
     if max_pixel_hits is None:
         there = counts[counts > 0]
         max_pixel_hits = int(_TIMES_MEDIAN * np.median(there)) if there.size else _TIMES_MEDIAN

@@ -5,11 +5,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Collection, Mapping, Sequence
 from types import EllipsisType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import xarray as xr
 
 from daskclust.core.data.columns import doubles
 from daskclust.core.device.arrays import HOST, Cuda, Host, fill, to_host
@@ -24,6 +23,9 @@ from . import _lazy
 from ._columns import checked, explain, label_values, on_device, pixels, table_of, variable
 from ._groups import group_columns
 from ._summary import Columns, Groups, Summary, TableSteps, numbered, row_count
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _NEEDED = ("x", "y", "toa")
 _OPTIONAL = ("energy", "chip", "tof")
@@ -78,7 +80,7 @@ def pixel_table(
         raise ValueError(f"the Timepix data set has no {', '.join(missing)}; it has {', '.join(map(str, ds))}")
     given = {name: ds[name].data for name in (*_NEEDED, "tot", *_OPTIONAL) if name in ds}
     given |= {"toa": ds["frame"].data} if is_untimed else {}
-    tot = given["tot"] if "tot" in given else xr.zeros_like(ds["x"], np.float32).data
+    tot = given["tot"] if "tot" in given else np.zeros_like(ds["x"].data, np.float32)
     arrays = checked({"labels": label_values(ds, labels), **given, "tot": tot}, ds["x"].shape, _KINDS)
     arrays, n_clusters = _lazy.counted(arrays, n_clusters)
     by = _WEIGHTS[weight]

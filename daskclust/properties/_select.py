@@ -7,12 +7,10 @@ import functools
 import operator
 import warnings
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-import xarray as xr
 
 from daskclust.core.data.columns import column, label_numbers
 from daskclust.core.data.lazy import lazy_along, meta_of
@@ -21,6 +19,9 @@ from daskclust.core.device.arrays import is_dask, to_host
 
 from ._columns import check_labels, checked, label_values
 from ._lazy import in_same_chunks, mapped
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _OPERATIONS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
@@ -64,6 +65,8 @@ def where(table: xr.Dataset, expression: str) -> xr.DataArray:
     >>> where(table, "size > 3 and not size == 9").values
     array([False,  True, False])
     """
+    import xarray as xr
+
     names = _names(_tree(expression), expression, table)
     columns = [table[name].variable.data for name in names]
     choose = functools.partial(_chosen, names=names, expression=expression)
@@ -134,7 +137,7 @@ def select_hits(
     """
     if "cluster" not in clusters.coords:
         raise ValueError(f"clusters have no coordinate 'cluster' but {list(clusters.coords)}; use select or where")
-    if isinstance(clusters, xr.DataArray) and clusters.dtype != bool:
+    if hasattr(clusters, "dtype") and clusters.dtype != bool:
         raise ValueError(f"clusters must be a table or boolean, got dtype {clusters.dtype}; use where")
     values = column("labels", label_values(ds, labels), label_numbers)
     fits = [name for name in ds.dims if name == "hit" or ds.sizes[name] == values.shape[0]]
@@ -160,6 +163,7 @@ def rows_of(ds: xr.Dataset, dim: Hashable, chosen: Any) -> xr.Dataset:
     if not is_dask(chosen):
         return ds.isel({dim: np.flatnonzero(to_host(chosen))})
     import dask.array as da
+    import xarray as xr
 
     counts = mapped("count", _count, chosen, dtype=np.int64, chunks=((1,) * chosen.numblocks[0],)).compute()
     found = {}
@@ -185,6 +189,9 @@ def _take(values: Any, chosen: Any, *, axis: int) -> Any:
 
 def _lookup(clusters: xr.Dataset | xr.DataArray, is_lazy: bool) -> tuple[Callable[[Any, Any], Any], Any]:
     """Return what tells which numbers are among the clusters, and what it needs beside them."""
+    import pandas as pd
+    import xarray as xr
+
     index, has_mask = clusters.indexes.get("cluster"), isinstance(clusters, xr.DataArray)
     is_whole = isinstance(index, pd.RangeIndex) and (index.start, index.step) == (0, 1)
     if is_lazy and is_whole and has_mask and is_dask(clusters.data):

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import xarray as xr
 
 from daskclust.core.data.datasets import dataset_of
 from daskclust.core.data.inputs import box_in, box_sides, check_one_dimension
@@ -24,6 +23,9 @@ from . import _lazy
 from ._columns import checked, explain, label_values, table_of, variable
 from ._cosmology import HaloDensities, densities
 from ._summary import row_count
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Array = npt.NDArray[Any]
 

@@ -5,6 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
+
+from daskclust import workers
+from daskclust.datasets import timepix
+from daskclust.io import open_tpx3, write_hits, write_tpx3
+from daskclust.properties import cluster_table
 
 FITS = """
 import sys
@@ -37,3 +43,17 @@ def test_fits_of_arrays_import_no_other_containers() -> None:
 
 def test_nothing_imports_awkward() -> None:
     assert told(ALL) == ["[]"]
+
+
+def test_workers_of_a_raw_file_import_no_large_library(tmp_path: Path) -> None:
+    """Each process would take half a second to a second for it: dask.array imports xarray, and that pandas."""
+    file = tmp_path / "hits.tpx3"
+    write_tpx3(timepix(5000, rng=0), file)
+    with workers.start(2, dashboard=None) as client:
+        hits = open_tpx3(file, chunks=1000).clust.events(100.0)
+        write_hits(cluster_table(hits).drop_vars(["noise_size", "noise_weight"]), tmp_path / "table.parquet")
+        write_hits(hits, tmp_path / "hits.parquet")
+        found = client.run(
+            lambda: [name for name in ("dask.array", "xarray", "pandas", "scipy") if name in sys.modules]
+        )
+        assert not any(found.values()), found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -29,19 +30,29 @@ def lazy_along(values: Any, sizes: tuple[int, ...], axis: int = 0, index: Any = 
     """
     import dask.array as da
     import pandas as pd
+    from dask.layers import ArrayValuesDep
 
     if isinstance(index, pd.RangeIndex):
-        kind = {"chunks": (sizes,), "dtype": values.dtype, "meta": np.empty(0, values.dtype)}
-        return da.map_blocks(_numbers, index.start, index.step, token="daskclust-io-rows", **kind)  # type: ignore[no-untyped-call,unused-ignore]
+        ends = [0, *itertools.accumulate(sizes)]
+        rows = ArrayValuesDep((sizes,), {(k,): (ends[k], ends[k + 1]) for k in range(len(sizes))})
+        kind = {"dtype": values.dtype, "meta": np.empty(0, values.dtype), "token": "daskclust-io-rows"}
+        numbers = functools.partial(_numbers, start=index.start, step=index.step, dtype=values.dtype)
+        return da.blockwise(numbers, "a", rows, "a", align_arrays=False, **kind)
     if is_dask(values):
         return values.rechunk({axis: sizes})
     return da.from_array(values, chunks=(*values.shape[:axis], sizes, *values.shape[axis + 1 :]))  # type: ignore[no-untyped-call,unused-ignore]
 
 
-def _numbers(start: int, step: int, block_info: Any) -> Any:
+def _numbers(rows: tuple[int, int], start: int, step: int, dtype: Any) -> Any:
     """Return the numbers of the rows of a chunk; the step is fused with that which needs them."""
-    first, end = block_info[None]["array-location"][0]
-    return np.arange(start + step * first, start + step * end, step, dtype=block_info[None]["dtype"])
+    return np.arange(start + step * rows[0], start + step * rows[1], step, dtype=dtype)
+
+
+def chunk_numbers(count: int) -> Any:
+    """Return what stands for the number of each of so many chunks, as a tuple of one."""
+    from dask.layers import ArrayBlockIdDep
+
+    return ArrayBlockIdDep(((1,) * count,))
 
 
 def workers_client() -> Any:
@@ -50,6 +61,23 @@ def workers_client() -> Any:
 
     client = getattr(get_scheduler(), "__self__", None)  # type: ignore[no-untyped-call,unused-ignore]
     return client if hasattr(client, "scheduler_info") else None
+
+
+def collected(array: Any) -> Any:
+    """Return a dask array (n,) in memory, joined here: workers have to import dask.array to do it."""
+    client = workers_client()
+    if client is None:
+        return array.compute()
+    array = array.persist()
+    return np.concatenate(client.gather([one_future(array.blocks[k]) for k in range(array.numblocks[0])]))
+
+
+def one_future(block: Any) -> Any:
+    """Return the future of a dask array of one block, which workers need not import dask.array for."""
+    from distributed import futures_of
+
+    (future,) = futures_of(block.persist())
+    return future
 
 
 def whole(result: Any, function: Callable[..., Any], shape: tuple[int, ...], dtype: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from daskclust.core.data.lazy import chunk_numbers
 from daskclust.core.device.arrays import keeping_device
 from daskclust.core.device.threads import one_thread
 
@@ -84,7 +85,7 @@ class ChunkSteps:
             pairs += [value.array, "ca"] if is_list else [value, "ab"]
         if numbered:
             count = max(array.numblocks[index.index("a")] for array, index in zip(pairs[::2], pairs[1::2], strict=True))
-            pairs, lists = [*pairs, _numbers(count), "a"], (*lists, False)
+            pairs, lists = [*pairs, chunk_numbers(count), "a"], (*lists, False)
         shape = (1, -1) if row is not None else None if column is None else (-1, 1)
         options = {"function": function, "lists": lists, "shape": shape}
         return self._blockwise(step, _on_objects, pairs, row or 1, 1 if column is None else tuple(column), options)
@@ -96,7 +97,7 @@ class ChunkSteps:
 
         The function is given the list of their blocks, the chunk's number, and the shared values, of shape (1, 1).
         """
-        pairs = [_numbers(columns[0].numblocks[0]), "a", *(part for array in shared for part in (array, "ab"))]
+        pairs = [chunk_numbers(columns[0].numblocks[0]), "a", *(part for array in shared for part in (array, "ab"))]
         for axis, column in enumerate(columns):
             pairs += [column, ("a", f"k{axis}")[: column.ndim]]
         options = {"function": function, "shared": len(shared), "shape": None if row is None else (1, -1)}
@@ -188,13 +189,6 @@ class ChunkSteps:
 def keys_of(values: Any) -> list[Any]:
     """Return the keys of values (m, 1)."""
     return [(values.name, k, 0) for k in range(values.numblocks[0])]
-
-
-def _numbers(count: int) -> Any:
-    """Return what stands for the number of each of so many chunks."""
-    from dask.layers import ArrayBlockIdDep
-
-    return ArrayBlockIdDep(((1,) * count,))
 
 
 def _nothing() -> Any:

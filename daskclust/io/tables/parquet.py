@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
-import xarray as xr
 
 from daskclust.io.attrs import KEY, pack
 from daskclust.io.blocks import Block
 from daskclust.io.files import reading
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 GROUP_ROWS = 1 << 20
 """Rows of a row group of a file that grows: at most 8 MB for a column of float64."""
@@ -76,6 +78,18 @@ def arrow_types(ds: xr.Dataset) -> dict[str, Any]:
     return {str(name): v.encoding.get("arrow") for name, v in ds.variables.items()}
 
 
+def _arrow(values: Any, kind: Any) -> Any:
+    """Return a column as Arrow's; of plain numbers as it is, as Arrow's own way imports pandas."""
+    import pyarrow as pa
+
+    if not isinstance(values, np.ndarray):
+        return values
+    is_plain = values.dtype.kind in "iuf" and values.dtype.isnative and values.flags.c_contiguous
+    if is_plain and kind == pa.from_numpy_dtype(values.dtype):
+        return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+    return pa.array(values, kind, from_pandas=values.dtype.kind in "MO")
+
+
 class RowGroups:
     """Writer of blocks of columns to an open Parquet file, one row group each.
 
@@ -103,7 +117,6 @@ class RowGroups:
         fields = [pa.field(name, kind, nullable[name], metadata=about.get(name)) for name, kind in types.items()]
         self.attrs = dict(attrs or {})
         self._schema = pa.schema(fields)
-        self._has_text = any(dtype.kind in "MO" for dtype in dtypes.values())
         self._stream, self._dtypes, self._writer = stream, dtypes, None
         self._stored = {name: name if event in (None, name) else f"{name}.list.element" for name in dtypes}
 
@@ -127,15 +140,8 @@ class RowGroups:
         """Write one block of columns, as groups of at most `most` rows where that is given."""
         import pyarrow as pa
 
-        columns = (
-            {
-                name: pa.array(v, field.type, from_pandas=True) if v.dtype.kind in "MO" else v
-                for (name, v), field in zip(block.items(), self._schema, strict=True)
-            }
-            if self._has_text
-            else dict(block)
-        )
-        table = pa.table(columns, schema=self._schema)
+        columns = [_arrow(values, field.type) for values, field in zip(block.values(), self._schema, strict=True)]
+        table = pa.Table.from_arrays(columns, schema=self._schema)
         self._open(block).write_table(table, row_group_size=max(1, table.num_rows if most is None else most))
 
     def __enter__(self) -> RowGroups:

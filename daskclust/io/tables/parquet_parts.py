@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
-import xarray as xr
 
-from daskclust.core.data.lazy import lazy_along
+from daskclust.core.data.lazy import chunk_numbers, lazy_along
 from daskclust.core.data.quote import quoted
 from daskclust.core.run.graph import only_needed
 from daskclust.io.attrs import stored_attrs, stored_units
@@ -28,9 +27,13 @@ from daskclust.io.blocks import (
 )
 from daskclust.io.files import PARQUET, numeric_order
 from daskclust.io.replacing import replacing, replacing_folder
-from daskclust.io.schema import Table
 from daskclust.io.tables.parquet import RowGroups, arrow_types, shown
 from daskclust.io.tables.parquet_join import write_joined
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from daskclust.io.schema import Table
 
 
 def parts_of(folder: str) -> list[str]:
@@ -78,27 +81,32 @@ def _encoded(ds: xr.Dataset, dim: str, scalars: Sequence[Any] = (), folder: str 
     rows = rows.unify_chunks() if rows.chunks else rows.chunk({dim: BLOCK_ROWS})
     sizes = rows.chunks.get(dim, (0,))
     columns = {str(name): lazy_along(v.data, sizes, 0, rows.indexes.get(name)) for name, v in rows.variables.items()}
-    return da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
+    pairs = [part for column in columns.values() for part in (column, "a")]
+    pairs += [part for name in scalars for part in (da.asarray(ds[name].data), "")]  # type: ignore[no-untyped-call,unused-ignore]
+    return da.blockwise(
         _encode_part,
-        *columns.values(),
-        *(da.asarray(ds[name].data) for name in scalars),  # type: ignore[no-untyped-call,unused-ignore]
+        "a",
+        chunk_numbers(len(sizes)),
+        "a",
+        *pairs,
         names=(tuple(columns), tuple(map(str, scalars))),
         folder=folder,
         about=(stored_units(rows), stored_attrs(rows, dim), arrow_types(rows)),
-        chunks=((np.nan,) * len(sizes),),
+        adjust_chunks={"a": (np.nan,) * len(sizes)},
         dtype=np.uint8,
         meta=np.empty(0, np.uint8),
         token="daskclust-io-write",
+        align_arrays=False,
     )
 
 
-def _encode_part(*blocks: Any, names: Any, folder: str | None, about: Any, block_info: Any) -> Any:
-    """Encode one chunk; dask tells which one. Numbers that are no columns become attributes."""
+def _encode_part(number: tuple[int], *blocks: Any, names: Any, folder: str | None, about: Any) -> Any:
+    """Encode one chunk. Numbers that are no columns become attributes."""
     columns = {name: native(block) for name, block in zip(names[0], blocks, strict=False)}
     told = {name: block.item() for name, block in zip(names[1], blocks[len(columns) :], strict=True)}
     dtypes = {name: values.dtype for name, values in columns.items()}
     units, attrs, arrow = about
-    path = Path(folder or "", f"part-{block_info[0]['chunk-location'][0]:06}.parquet")
+    path = Path(folder or "", f"part-{number[0]:06}.parquet")
     target: Any = replacing(path) if folder else BytesIO()
     with target as stream:
         with RowGroups(stream, dtypes, units, {**attrs, **told}, arrow=arrow) as groups:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import xarray as xr
 
 from daskclust.core.data.fields import TIMEPIX
 from daskclust.core.device.timesort import TICK, order_of_ticks
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 COARSE = 16
 """Fine ticks in one tick of the coarse clock of 40 MHz."""
@@ -52,6 +54,8 @@ def hits_of_ticks(
     values |= {"frame": columns["frame"].astype(np.int64)} if "frame" in columns else {}
     told = {"field": TIMEPIX.name, "source": os.fspath(source), "layout": "chips", **attrs, "n_unsorted": n_unsorted}
     about = TIMEPIX.attrs
+    import xarray as xr
+
     ds = xr.Dataset({name: (TIMEPIX.dim, array, about[name]) for name, array in values.items()}, attrs=told)
     return ds if chunks is None else ds.chunk({TIMEPIX.dim: chunks}, name_prefix="daskclust-io-")
 
