@@ -1,13 +1,18 @@
 """Union-find, merges of what chunks share, and labels."""
 
+from types import FunctionType
+
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from oracles import brute as oracles
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from daskclust.core.data.columns import group_name, group_number
-from daskclust.core.device.unionfind import flatten, start, unite_edges
+from daskclust.core.device import operations
+from daskclust.core.device.unionfind import find, flatten, start, unite, unite_edges
 from daskclust.core.merge.labels import same_partition
 from daskclust.core.merge.sets import NONE, Fragments, merge_fragments, smallest_connected
 
@@ -22,11 +27,50 @@ def united(n, edges):
 
 @given(st.integers(0, 2**32), st.integers(1, 60), st.integers(0, 80))
 @example(0, 1, 0)
-def test_sets_of_random_graphs(seed, n, m):
+def test_union_find_of_small_graphs(seed, n, m):
     edges = np.random.default_rng(seed).integers(0, n, (m, 2))
     groups = oracles.groups_of(edges, n)
-    smallest = [int(np.flatnonzero(groups == group)[0]) for group in groups]
-    np.testing.assert_array_equal(smallest_connected(edges, n), smallest)
+    np.testing.assert_array_equal(united(n, edges.astype(np.int32)), groups)
+    np.testing.assert_array_equal(smallest_connected(edges, n), groups)
+
+
+def test_union_goes_on_where_loads_stay_out_of_date():
+    """A cache may give a thread the parent that an element had when the thread first read it, for ever."""
+    edges = np.random.default_rng(3).integers(0, 30, (200, 2))
+    parent, steps = np.arange(30), []
+    for a, b in edges:
+        seen = np.arange(30)  # of this thread
+
+        def load(array, i, seen=seen):
+            steps.append(i)
+            assert len(steps) < 10_000
+            return seen[i]
+
+        look = in_python(find, atomic_load=load)
+        in_python(unite, find=look)(parent, a, b)
+    flatten.run(30, parent)
+    np.testing.assert_array_equal(parent, oracles.groups_of(edges, 30))
+
+
+def in_python(body, **names):
+    """Return a body as a plain function, some of the names that it uses bound to others."""
+    own = {name: value for name, value in vars(operations).items() if name.startswith("atomic_")}
+    return FunctionType(body.function.__code__, {**body.function.__globals__, **own, **names})
+
+
+@pytest.mark.parametrize(("n", "m"), [(2_000_000, 2_000_000), (2000, 2_000_000), (500_000, 499_999)])
+def test_union_find_on_two_threads(threads, n, m):
+    threads(2)
+    rng = np.random.default_rng(7)
+    edges = rng.integers(0, n, (m, 2)).astype(np.int32)
+    if m == n - 1:  # a path, in random order
+        edges = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1).astype(np.int32)[rng.permutation(m)]
+    parent = united(n, edges)
+    graph = coo_array((np.ones(m, np.int8), (edges[:, 0], edges[:, 1])), shape=(n, n))
+    many, label = connected_components(graph, directed=False)
+    smallest = np.full(many, n)
+    np.minimum.at(smallest, label, np.arange(n))
+    np.testing.assert_array_equal(parent, smallest[label])
 
 
 def fragments(seeds, links=(), groups=()):
