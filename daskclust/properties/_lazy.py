@@ -159,7 +159,7 @@ def _ranges_of(rows: int, ends: Array) -> Ranges:
         return Ranges(_evenly(rows, len(ends)))
     known_before = np.maximum.accumulate([NOISE, *ends[:-1, 1]]) + 1
     known_after = np.minimum.accumulate(np.where(ends[:, 0] < 0, rows, ends[:, 0])[::-1])[::-1]
-    own = np.stack([known_before, [*known_after[1:], rows]], axis=1)
+    own = np.stack([known_before, np.maximum(known_before, [*known_after[1:], rows])], axis=1)
     return Ranges(tuple(np.diff(starts).tolist()), [sorted({0, *span}) for span in spans], own.tolist())
 
 
@@ -256,15 +256,15 @@ def _pieces_of_chunk(blocks: list[Array], chunk: int, known: _Common) -> list[Ch
         own, shared = _apart(_summary_of(blocks, known.roles, steps.summarise, start, lengths), steps, first, end)
     else:
         arrays = {role: for_kernels(role, block) for role, block in zip(known.roles, blocks, strict=True)}
-        rows, shared = steps.own_rows(arrays, start, first, max(first, end))
-        own = Summary(np.arange(first, max(first, end)), rows)
+        rows, shared = steps.own_rows(arrays, start, first, end)
+        own = Summary(np.arange(first, end), rows)
     cut = _cut(own, lengths), _cut(shared, lengths)
     return [ChunkRows(cut[0][k], cut[1][k]) for k in of_chunks[chunk]]
 
 
 def _apart(summary: Summary, steps: TableSteps, first: int, end: int) -> tuple[Summary, Summary]:
     """Return the rows of clusters from `first` on, before `end`, and the summary of the others."""
-    a, b = np.searchsorted(summary.ids, (first, max(first, end)))
+    a, b = np.searchsorted(summary.ids, (first, end))
     rows = steps.finish({name: values[..., a:b] for name, values in summary.columns.items()})
     others = {name: np.delete(values, np.s_[a:b], -1) for name, values in summary.columns.items()}
     shared = replace(summary, ids=np.delete(summary.ids, np.s_[a:b]), columns=others)

@@ -135,9 +135,11 @@ def select_hits(
     >>> select_hits(ds, where(table, "size > 1"))["x"].values
     array([1, 3])
     """
+    import xarray as xr
+
     if "cluster" not in clusters.coords:
         raise ValueError(f"clusters have no coordinate 'cluster' but {list(clusters.coords)}; use select or where")
-    if hasattr(clusters, "dtype") and clusters.dtype != bool:
+    if isinstance(clusters, xr.DataArray) and clusters.dtype != bool:
         raise ValueError(f"clusters must be a table or boolean, got dtype {clusters.dtype}; use where")
     values = column("labels", label_values(ds, labels), label_numbers)
     fits = [name for name in ds.dims if name == "hit" or ds.sizes[name] == values.shape[0]]

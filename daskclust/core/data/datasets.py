@@ -13,12 +13,13 @@ from daskclust.core.data.inputs import check_one_dimension, is_dataset, table_of
 
 def dataset_of(data: Any, names: Container[str] | None = None, dim: str = "point") -> Any:
     """Return a Dataset as it is, and columns of anything else as one along `dim`: those of some names, or all."""
+    import xarray as xr
+
     if is_dataset(data):
         return with_unit_attrs(data)
     table = table_of(data)
     if table is None:
         raise TypeError(f"points must be a Dataset, a DataFrame or a mapping with named columns, got {type(data)!r}")
-    import xarray as xr
 
     there = [name for name in table if names is None or name in names]
     check_one_dimension(table.dims(there), ())

@@ -30,22 +30,20 @@ def lazy_along(values: Any, sizes: tuple[int, ...], axis: int = 0, index: Any = 
     """
     import dask.array as da
     import pandas as pd
-    from dask.layers import ArrayValuesDep
+    from dask.layers import ArraySliceDep
 
     if isinstance(index, pd.RangeIndex):
-        ends = [0, *itertools.accumulate(sizes)]
-        rows = ArrayValuesDep((sizes,), {(k,): (ends[k], ends[k + 1]) for k in range(len(sizes))})
         kind = {"dtype": values.dtype, "meta": np.empty(0, values.dtype), "token": "daskclust-io-rows"}
         numbers = functools.partial(_numbers, start=index.start, step=index.step, dtype=values.dtype)
-        return da.blockwise(numbers, "a", rows, "a", align_arrays=False, **kind)
+        return da.blockwise(numbers, "a", ArraySliceDep((sizes,)), "a", align_arrays=False, **kind)
     if is_dask(values):
         return values.rechunk({axis: sizes})
     return da.from_array(values, chunks=(*values.shape[:axis], sizes, *values.shape[axis + 1 :]))  # type: ignore[no-untyped-call,unused-ignore]
 
 
-def _numbers(rows: tuple[int, int], start: int, step: int, dtype: Any) -> Any:
+def _numbers(rows: tuple[slice], start: int, step: int, dtype: Any) -> Any:
     """Return the numbers of the rows of a chunk; the step is fused with that which needs them."""
-    return np.arange(start + step * rows[0], start + step * rows[1], step, dtype=dtype)
+    return np.arange(start + step * rows[0].start, start + step * rows[0].stop, step, dtype=dtype)
 
 
 def chunk_numbers(count: int) -> Any:
@@ -64,7 +62,7 @@ def workers_client() -> Any:
 
 
 def collected(array: Any) -> Any:
-    """Return a dask array (n,) in memory, joined here: workers have to import dask.array to do it."""
+    """Return a dask array (n,) in memory; its blocks are joined here, as a worker would import dask.array to do it."""
     client = workers_client()
     if client is None:
         return array.compute()
@@ -73,7 +71,7 @@ def collected(array: Any) -> Any:
 
 
 def one_future(block: Any) -> Any:
-    """Return the future of a dask array of one block, which workers need not import dask.array for."""
+    """Return the future of the one block of a dask array, without the last step of `compute`, that joins blocks."""
     from distributed import futures_of
 
     (future,) = futures_of(block.persist())

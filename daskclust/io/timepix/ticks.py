@@ -38,6 +38,8 @@ def hits_of_ticks(
     `ticks` are of 1.5625 ns, those of `tot` of 25 ns; `chunks` makes dask arrays. ``attrs["n_unsorted"]`` counts hits
     that came after a later one.
     """
+    import xarray as xr
+
     key = _frames_in_order(columns["frame"], ticks) if "frame" in columns else ticks
     n_unsorted = int(np.count_nonzero(key < np.maximum.accumulate(key)))
     if n_unsorted:
@@ -54,8 +56,6 @@ def hits_of_ticks(
     values |= {"frame": columns["frame"].astype(np.int64)} if "frame" in columns else {}
     told = {"field": TIMEPIX.name, "source": os.fspath(source), "layout": "chips", **attrs, "n_unsorted": n_unsorted}
     about = TIMEPIX.attrs
-    import xarray as xr
-
     ds = xr.Dataset({name: (TIMEPIX.dim, array, about[name]) for name, array in values.items()}, attrs=told)
     return ds if chunks is None else ds.chunk({TIMEPIX.dim: chunks}, name_prefix="daskclust-io-")
 
