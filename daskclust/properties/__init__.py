@@ -151,6 +151,7 @@ def cluster_table(
 
     Examples
     --------
+    >>> import xarray as xr
     >>> ds = xr.Dataset({"x": ("hit", [0.0, 4.0, 9.0]), "energy": ("hit", [3.0, 1.0, 5.0])})
     >>> table = cluster_table(ds, [0, 0, -1])
     >>> float(table["x"][0]), float(table["energy"][0]), table.attrs["noise_weight"]

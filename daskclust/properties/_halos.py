@@ -138,6 +138,7 @@ def halo_table(
     --------
     Two particles on both sides of the face of a box:
 
+    >>> import xarray as xr
     >>> particles = {"x": [9.5, 1.5, 5.0], "y": [2.0, 2.0, 2.0], "vx": [1.0, 3.0, 0.0], "vy": [0.0, 0.0, 0.0]}
     >>> ds = xr.Dataset({name: ("particle", values) for name, values in particles.items()}, attrs={"boxsize": 10.0})
     >>> table = halo_table(ds, [0, 0, -1])

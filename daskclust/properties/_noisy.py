@@ -59,6 +59,7 @@ def noisy_pixels(hits: xr.Dataset, max_pixel_hits: int | None = None) -> xr.Data
 
     Examples
     --------
+    >>> import xarray as xr
     >>> hits = xr.Dataset({"x": ("hit", [5, 5, 5, 6]), "y": ("hit", [7, 7, 7, 7])})
     >>> noisy = noisy_pixels(hits, 2)
     >>> noisy["x"].values, noisy["hits"].values
@@ -96,6 +97,7 @@ def mask_noisy_pixels(hits: xr.Dataset, max_pixel_hits: int | None = None, *, pi
 
     Examples
     --------
+    >>> import xarray as xr
     >>> hits = xr.Dataset({"x": ("hit", [5, 5, 5, 6]), "y": ("hit", [7, 7, 7, 7])})
     >>> kept = mask_noisy_pixels(hits, 2)
     >>> kept["x"].values, kept.attrs["noisy_hits"]

@@ -61,6 +61,7 @@ def where(table: xr.Dataset, expression: str) -> xr.DataArray:
 
     Examples
     --------
+    >>> import xarray as xr
     >>> table = xr.Dataset({"size": ("cluster", [2, 5, 9])}, coords={"cluster": [0, 1, 2]})
     >>> where(table, "size > 3 and not size == 9").values
     array([False,  True, False])
@@ -130,6 +131,7 @@ def select_hits(
 
     Examples
     --------
+    >>> import xarray as xr
     >>> ds = xr.Dataset({"x": ("hit", [1, 2, 3]), "label": ("hit", [0, 1, 0])})
     >>> table = xr.Dataset({"size": ("cluster", [2, 1])}, coords={"cluster": [0, 1]})
     >>> select_hits(ds, where(table, "size > 1"))["x"].values

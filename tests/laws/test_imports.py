@@ -54,6 +54,6 @@ def test_workers_of_a_raw_file_import_no_large_library(tmp_path: Path) -> None:
         write_hits(cluster_table(hits).drop_vars(["noise_size", "noise_weight"]), tmp_path / "table.parquet")
         write_hits(hits, tmp_path / "hits.parquet")
         found = client.run(
-            lambda: [name for name in ("dask.array", "xarray", "pandas", "scipy") if name in sys.modules]
+            lambda: [name for name in ("dask.array", "xarray", "pandas", "scipy.sparse") if name in sys.modules]
         )
         assert not any(found.values()), found
