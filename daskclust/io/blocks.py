@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.data.lazy import one_future, workers_client
+from daskclust.core.data.lazy import futures_along, workers_client
 from daskclust.core.data.quote import quoted
 from daskclust.core.device.arrays import is_dask
 from daskclust.core.run.graph import only_needed
@@ -147,7 +147,7 @@ def ahead(parts: Iterable[Any]) -> Iterator[Any]:
     most = 1 + sum(client.nthreads().values())
     for part in parts:
         with only_needed():
-            under_way.append(one_future(part) if is_dask(part) else client.compute(part))
+            under_way.append(futures_along(part)[0] if is_dask(part) else client.compute(part))
         if len(under_way) == most:
             yield under_way.popleft().result()
     while under_way:

@@ -78,7 +78,7 @@ def columns(arrays: Mapping[str, Any], steps: TableSteps, rows: Any) -> Mapping[
         table = _in_order(arrays, steps, rows, nothing)
     else:
         table = _in_any_order(arrays, steps, ranges, nothing)
-    kind = {"token": "daskclust-properties-column", "concatenate": False}
+    kind: dict[str, Any] = {"token": "daskclust-properties-column"}
     result = {}
     for name, like in finished(nothing, 0, 0, steps).items():
         kind |= {"column": name, "dtype": like.dtype, "meta": np.empty(0, like.dtype)}

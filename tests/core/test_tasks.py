@@ -293,3 +293,31 @@ def test_chunks_are_joined_where_that_halves_them():
     division = Division(None, 100)
     assert len(exchange.Layout.of((20,) * 10, division).runs) == 2
     assert len(exchange.Layout.of((100,) * 9 + (20, 30), division).runs) == 11
+
+
+def _read(k):
+    return {"x": np.arange(4.0) + 4 * k, "y": np.full(4, k)}
+
+
+def _sums(columns, chunk, factor):
+    return factor * sum(map(np.sum, columns))
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_step_reads_itself_what_it_alone_needs(is_there):
+    """A task for each chunk that only reads would run anywhere, and its columns go to where the labels are."""
+    steps = graph.ChunkSteps("test-", 1)
+    columns = steps.read("read", [(_read, k) for k in range(3)], (4, 4, 4), {"x": float, "y": int})
+    labels = da.ones(12, chunks=4)
+    with Client(processes=False, n_workers=1, dashboard_address=None), graph.only_needed():
+        labels = labels.persist() if is_there else labels
+        given = steps.shared("given", 2.0)
+        sums = steps.of_rows("sums", _sums, [*columns.values(), labels], given)
+        total = steps.in_groups("total", lambda found, k: sum(found), sums)
+        again = steps.of_rows("again", _sums, [columns["x"]], total)
+        alone, both = (dict(dask.optimize(found)[0].__dask_graph__()) for found in (sums, again))
+        names = [sorted(key[0].split("-")[2] for key in found if "test-" in key[0]) for found in (alone, both)]
+        assert names[0] == ["given", "sums", "sums", "sums"]
+        assert names[1].count("read") == 3
+        assert sums.compute().ravel().tolist() == [20.0, 60.0, 100.0]
+        assert again.compute().ravel().tolist() == [6 * 180.0, 22 * 180.0, 38 * 180.0]

@@ -66,16 +66,14 @@ def collected(array: Any) -> Any:
     client = workers_client()
     if client is None:
         return array.compute()
-    array = array.persist()
-    return np.concatenate(client.gather([one_future(array.blocks[k]) for k in range(array.numblocks[0])]))
+    return np.concatenate(client.gather(futures_along(array)))
 
 
-def one_future(block: Any) -> Any:
-    """Return the future of the one block of a dask array, without the last step of `compute`, that joins blocks."""
+def futures_along(array: Any) -> list[Any]:
+    """Return the futures of the blocks of a dask array (n,), without the last step of `compute`, that joins blocks."""
     from distributed import futures_of
 
-    (future,) = futures_of(block.persist())
-    return future
+    return sorted(futures_of(array.persist()), key=lambda future: future.key[1])
 
 
 def whole(result: Any, function: Callable[..., Any], shape: tuple[int, ...], dtype: Any) -> Any:

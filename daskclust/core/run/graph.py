@@ -7,6 +7,7 @@ writes the tasks out.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import fields, is_dataclass
@@ -41,8 +42,25 @@ def _culled(graph: Any, keys: Any, **options: Any) -> Any:
     from dask.optimization import cull
 
     steps = dict(optimize(graph, keys, **options))
-    needed, _ = cull(steps, [key for key in flatten([keys]) if key in steps])  # the others are on workers already
-    return HighLevelGraph.from_collections("needed", needed)
+    keys = [key for key in flatten([keys]) if key in steps]  # the others are on workers already
+    needed, _ = cull(steps, keys)
+    return HighLevelGraph.from_collections("needed", _with_sources(needed, set(keys)))
+
+
+def _with_sources(steps: Mapping[Any, Any], keys: set[Any]) -> dict[Any, Any]:
+    """Return steps of which each reads itself what it alone needs: it runs where the rest is, and nothing is moved.
+
+    Of several such inputs none is read so: they may come at the same time.
+    """
+    users = Counter(itertools.chain.from_iterable(step.dependencies for step in steps.values()))
+    sources = {key for key, step in steps.items() if users[key] == 1 and key not in keys and not step.dependencies}
+    sources = {key for key in sources if hasattr(steps[key], "func")}  # not what is there
+    result = dict(steps)
+    for key, step in steps.items():
+        own = sources.intersection(step.dependencies)
+        if len(own) == 1:
+            result[key] = step.fuse(result.pop(own.pop()), step)
+    return result
 
 
 class Lists(NamedTuple):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from daskclust.core.data.lazy import chunk_numbers, lazy_along
+from daskclust.core.data.lazy import chunk_numbers, futures_along, lazy_along
 from daskclust.core.data.quote import quoted
 from daskclust.core.run.graph import only_needed
 from daskclust.io.attrs import stored_attrs, stored_units
@@ -64,13 +64,14 @@ def write_parts(target: Path, ds: xr.Dataset) -> None:
 def write_from_workers(stream: BinaryIO, ds: xr.Dataset, dim: str) -> None:
     """Write each chunk of a lazy data set as a row group of an open file; workers make its bytes."""
     ds, sizes = ds.unify_chunks(), ds.chunks[dim]
+    wanted = [k for k, size in enumerate(sizes) if size] or [0]
     if all(has_common_steps(ds[name].data, 1.25) for name in lazy_names(ds)):  # a table: fewer bytes than its columns
         with only_needed():
-            parts = _encoded(ds, dim).persist()
+            futures = futures_along(_encoded(ds, dim))
+        write_joined(stream, (futures[k].result() for k in wanted))
     else:
         parts = _encoded(computed_once(ds), dim)
-    wanted = [k for k, size in enumerate(sizes) if size] or [0]
-    write_joined(stream, ahead(parts.blocks[k] for k in wanted))
+        write_joined(stream, ahead(parts.blocks[k] for k in wanted))
 
 
 def _encoded(ds: xr.Dataset, dim: str, scalars: Sequence[Any] = (), folder: str | None = None) -> Any:
