@@ -20,6 +20,8 @@ from daskclust.core.data.lazy import chunk_numbers
 from daskclust.core.device.arrays import keeping_device
 from daskclust.core.device.threads import one_thread
 
+_FEW = 4  # inputs of a step that it reads itself: x, y, z and what all chunks share
+
 
 def only_needed() -> AbstractContextManager[Any]:
     """Return a context in which dask sends no steps of arrays to a scheduler that nothing needs.
@@ -50,16 +52,16 @@ def _culled(graph: Any, keys: Any, **options: Any) -> Any:
 def _with_sources(steps: Mapping[Any, Any], keys: set[Any]) -> dict[Any, Any]:
     """Return steps of which each reads itself what it alone needs: it runs where the rest is, and nothing is moved.
 
-    Of several such inputs none is read so: they may come at the same time.
+    Many such inputs are left: they can be read side by side.
     """
     users = Counter(itertools.chain.from_iterable(step.dependencies for step in steps.values()))
-    sources = {key for key, step in steps.items() if users[key] == 1 and key not in keys and not step.dependencies}
-    sources = {key for key in sources if hasattr(steps[key], "func")}  # not what is there
+    tasks = {key: step for key, step in steps.items() if hasattr(step, "func")}  # neither what is there nor names
+    sources = {key for key, task in tasks.items() if users[key] == 1 and key not in keys and not task.dependencies}
     result = dict(steps)
-    for key, step in steps.items():
-        own = sources.intersection(step.dependencies)
-        if len(own) == 1:
-            result[key] = step.fuse(result.pop(own.pop()), step)
+    for key, task in tasks.items():
+        own = sources.intersection(task.dependencies)
+        if 0 < len(own) <= _FEW:
+            result[key] = task.fuse(*map(result.pop, own), task)
     return result
 
 
