@@ -319,5 +319,8 @@ def test_a_step_reads_itself_what_it_alone_needs(is_there):
         names = [sorted(key[0].split("-")[2] for key in found if "test-" in key[0]) for found in (alone, both)]
         assert names[0] == ["given", "sums", "sums", "sums"]
         assert names[1].count("read") == 3
+        with dask.config.set({"optimization.fuse.active": False}):
+            assert len(dict(dask.optimize(sums)[0].__dask_graph__())) >= 3 + 3 + 1
+            assert sums.compute().ravel().tolist() == [20.0, 60.0, 100.0]
         assert sums.compute().ravel().tolist() == [20.0, 60.0, 100.0]
         assert again.compute().ravel().tolist() == [6 * 180.0, 22 * 180.0, 38 * 180.0]

@@ -38,6 +38,7 @@ def only_needed() -> AbstractContextManager[Any]:
 
 def _culled(graph: Any, keys: Any, **options: Any) -> Any:
     """Return dask's optimised graph without the steps that nothing needs."""
+    import dask
     from dask.array.optimization import optimize
     from dask.core import flatten
     from dask.highlevelgraph import HighLevelGraph
@@ -46,7 +47,9 @@ def _culled(graph: Any, keys: Any, **options: Any) -> Any:
     steps = dict(optimize(graph, keys, **options))
     keys = [key for key in flatten([keys]) if key in steps]  # the others are on workers already
     needed, _ = cull(steps, keys)
-    return HighLevelGraph.from_collections("needed", _with_sources(needed, set(keys)))
+    if dask.config.get("optimization.fuse.active") is not False:
+        needed = _with_sources(needed, set(keys))
+    return HighLevelGraph.from_collections("needed", needed)
 
 
 def _with_sources(steps: Mapping[Any, Any], keys: set[Any]) -> dict[Any, Any]:
@@ -55,7 +58,8 @@ def _with_sources(steps: Mapping[Any, Any], keys: set[Any]) -> dict[Any, Any]:
     Many such inputs are left: they can be read side by side.
     """
     users = Counter(itertools.chain.from_iterable(step.dependencies for step in steps.values()))
-    tasks = {key: step for key, step in steps.items() if hasattr(step, "func")}  # neither what is there nor names
+    # neither what is there, nor names, nor barriers of an exchange
+    tasks = {key: step for key, step in steps.items() if hasattr(step, "func") and not step.block_fusion}
     sources = {key for key, task in tasks.items() if users[key] == 1 and key not in keys and not task.dependencies}
     result = dict(steps)
     for key, task in tasks.items():
