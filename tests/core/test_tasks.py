@@ -18,6 +18,7 @@ from dask.sizeof import sizeof
 from distributed import Client, LocalCluster
 from laws.registry import ENTRIES, RUNS, fit, name_of, sample_of
 
+import daskclust.accessor  # noqa: F401
 from daskclust import FriendsOfFriends
 from daskclust.core.run import exchange, graph
 from daskclust.core.run.division import blocks_of_space, divide, task_count
@@ -26,7 +27,10 @@ from daskclust.core.run.graph import boxed
 from daskclust.core.run.plan import Cost
 from daskclust.core.run.workers import Workers, _Worker, _workers_of, find_workers, points_per_task
 from daskclust.core.space.partition import Division, Partition
+from daskclust.datasets import timepix
 from daskclust.events.plan import EventPlan
+from daskclust.io import open_tpx3, write_hits, write_tpx3
+from daskclust.properties import cluster_table
 from daskclust.systems import SYSTEMS
 from daskclust.workers import start
 
@@ -303,24 +307,37 @@ def _sums(columns, chunk, factor):
     return factor * sum(map(np.sum, columns))
 
 
-@pytest.mark.parametrize("is_there", [False, True])
-def test_a_step_reads_itself_what_it_alone_needs(is_there):
+def _names(array):
+    return sorted(key[0].split("-")[2] for key in dask.optimize(array)[0].__dask_graph__() if "test-" in key[0])
+
+
+def test_a_step_reads_itself_what_it_alone_needs():
     """A task for each chunk that only reads would run anywhere, and its columns go to where the labels are."""
     steps = graph.ChunkSteps("test-", 1)
     columns = steps.read("read", [(_read, k) for k in range(3)], (4, 4, 4), {"x": float, "y": int})
-    labels = da.ones(12, chunks=4)
     with Client(processes=False, n_workers=1, dashboard_address=None), graph.only_needed():
-        labels = labels.persist() if is_there else labels
+        labels = da.ones(12, chunks=4).persist()
         given = steps.shared("given", 2.0)
         sums = steps.of_rows("sums", _sums, [*columns.values(), labels], given)
         total = steps.in_groups("total", lambda found, k: sum(found), sums)
-        again = steps.of_rows("again", _sums, [columns["x"]], total)
-        alone, both = (dict(dask.optimize(found)[0].__dask_graph__()) for found in (sums, again))
-        names = [sorted(key[0].split("-")[2] for key in found if "test-" in key[0]) for found in (alone, both)]
+        again = steps.of_rows("again", _sums, [columns["x"], labels], total)
+        alone = steps.of_rows("alone", _sums, [columns["x"]], given)
+        names = [_names(found) for found in (sums, again, alone)]
         assert names[0] == ["given", "sums", "sums", "sums"]
-        assert names[1].count("read") == 3
-        with dask.config.set({"optimization.fuse.active": False}):
-            assert len(dict(dask.optimize(sums)[0].__dask_graph__())) >= 3 + 3 + 1
-            assert sums.compute().ravel().tolist() == [20.0, 60.0, 100.0]
-        assert sums.compute().ravel().tolist() == [20.0, 60.0, 100.0]
-        assert again.compute().ravel().tolist() == [6 * 180.0, 22 * 180.0, 38 * 180.0]
+        assert [each.count("read") for each in names] == [0, 3, 3]
+        for fused in (None, False):
+            with dask.config.set({"optimization.fuse.active": fused}):
+                assert sums.compute().ravel().tolist() == [20.0, 60.0, 100.0]
+                assert again.compute().ravel().tolist() == [10 * 180.0, 26 * 180.0, 42 * 180.0]
+                assert alone.compute().ravel().tolist() == [12.0, 44.0, 76.0]
+
+
+def test_dask_knows_each_step_by_one_content(tmp_path, caplog):
+    """Clusters are found for the table, at once; hits that are written need some of the same steps."""
+    write_tpx3(timepix(5000, rng=0), tmp_path / "hits.tpx3")
+    with Client(processes=False, n_workers=1, dashboard_address=None):
+        hits = open_tpx3(tmp_path / "hits.tpx3", chunks=1000).clust.events(100.0)
+        table = cluster_table(hits)
+        for ds in (hits, table.drop_vars(["noise_size", "noise_weight"])):
+            write_hits(ds, tmp_path / "written.parquet")
+    assert "run_spec" not in caplog.text

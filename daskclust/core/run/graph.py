@@ -20,8 +20,6 @@ from daskclust.core.data.lazy import chunk_numbers
 from daskclust.core.device.arrays import keeping_device
 from daskclust.core.device.threads import one_thread
 
-_FEW = 4  # inputs of a step that it reads itself: x, y, z and what all chunks share
-
 
 def only_needed() -> AbstractContextManager[Any]:
     """Return a context in which dask sends no steps of arrays to a scheduler that nothing needs.
@@ -53,18 +51,17 @@ def _culled(graph: Any, keys: Any, **options: Any) -> Any:
 
 
 def _with_sources(steps: Mapping[Any, Any], keys: set[Any]) -> dict[Any, Any]:
-    """Return steps of which each reads itself what it alone needs: it runs where the rest is, and nothing is moved.
+    """Return steps of which those that need what is on a worker read there what they alone need: nothing is moved.
 
-    Many such inputs are left: they can be read side by side.
+    Other steps stay as they are, which dask may know already from a computation that was not optimised here.
     """
     users = Counter(itertools.chain.from_iterable(step.dependencies for step in steps.values()))
-    # neither what is there, nor names, nor barriers of an exchange
-    tasks = {key: step for key, step in steps.items() if hasattr(step, "func") and not step.block_fusion}
+    tasks = {key: step for key, step in steps.items() if hasattr(step, "func")}  # the others are values and names
     sources = {key for key, task in tasks.items() if users[key] == 1 and key not in keys and not task.dependencies}
     result = dict(steps)
     for key, task in tasks.items():
         own = sources.intersection(task.dependencies)
-        if 0 < len(own) <= _FEW:
+        if own and not steps.keys() >= task.dependencies:
             result[key] = task.fuse(*map(result.pop, own), task)
     return result
 
