@@ -35,7 +35,7 @@ def only_needed() -> AbstractContextManager[Any]:
 
 
 def _culled(graph: Any, keys: Any, **options: Any) -> Any:
-    """Return dask's optimised graph without the steps that nothing needs."""
+    """Return dask's optimised graph without the steps that nothing needs, and with fewer that only read."""
     import dask
     from dask.array.optimization import optimize
     from dask.core import flatten
