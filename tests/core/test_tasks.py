@@ -18,7 +18,6 @@ from dask.sizeof import sizeof
 from distributed import Client, LocalCluster
 from laws.registry import ENTRIES, RUNS, fit, name_of, sample_of
 
-import daskclust.accessor  # noqa: F401
 from daskclust import FriendsOfFriends
 from daskclust.core.run import exchange, graph
 from daskclust.core.run.division import blocks_of_space, divide, task_count

@@ -51,9 +51,9 @@ def _culled(graph: Any, keys: Any, **options: Any) -> Any:
 
 
 def _with_sources(steps: Mapping[Any, Any], keys: set[Any]) -> dict[Any, Any]:
-    """Return steps of which those that need what is on a worker read there what they alone need: nothing is moved.
+    """Let each step that needs what is on a worker read there what no other step needs, so that it is not moved.
 
-    Other steps stay as they are, which dask may know already from a computation that was not optimised here.
+    Other steps stay as they are: dask may know them from a computation that was not optimised here.
     """
     users = Counter(itertools.chain.from_iterable(step.dependencies for step in steps.values()))
     tasks = {key: step for key, step in steps.items() if hasattr(step, "func")}  # the others are values and names
@@ -61,7 +61,7 @@ def _with_sources(steps: Mapping[Any, Any], keys: set[Any]) -> dict[Any, Any]:
     result = dict(steps)
     for key, task in tasks.items():
         own = sources.intersection(task.dependencies)
-        if own and not steps.keys() >= task.dependencies:
+        if own and not steps.keys() >= task.dependencies:  # a key that is not there is on a worker
             result[key] = task.fuse(*map(result.pop, own), task)
     return result
 
