@@ -88,6 +88,7 @@ def clue(
 
     CLUE(**given, wrap=periods)._plan(tuple(axes or ("x", "y")))  # refused before anything else is imported, or read
     from daskclust.clue.plan import CluePlan
+    from daskclust.core.merge.labels import count_clusters
     from daskclust.io import read_hits
     from daskclust.properties import cluster_table
 
@@ -111,10 +112,10 @@ def clue(
         words = [said for name, said in _WITHOUT.items() if name not in hits]
         if words and result["label"].size and not run.quiet:
             logger.warning("%s", "; ".join(words))
-        n, count = int(result["label"].size), int(result["is_seed"].data.sum())
-        job.summary = {"hits": n, "clusters": count, "noise": int((result["label"].data < 0).sum())}
+        n, (count, noise) = int(result["label"].size), count_clusters(result["label"].data)
+        job.summary = {"hits": n, "clusters": count, "noise": noise}
         if of_showers is not None:
-            job.summary["showers"] = int(result["shower"].data.max()) + 1 if n else 0
+            job.summary["showers"] = count_clusters(result["shower"].data)[0]
         job.none("clusters", lambda: _why(result, given["rhoc"]))
         if 2 * count > n > 1 and isinstance(given["dc"], float):
             unit = result[(axes or ("x",))[0]].attrs.get("units", "the unit of the file")

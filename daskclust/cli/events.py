@@ -233,6 +233,7 @@ def _of_file(batch: tuple[xr.Dataset, xr.Dataset | None], number: int, done: Map
 
 def _numbered_on(found: dict[str, xr.Dataset]) -> tuple[xr.Dataset, list[int]]:
     """Return the hits of files as one data set, with clusters numbered on, and where each file but the last ends."""
+    from daskclust.core.merge.labels import count_clusters
     from daskclust.io.several import joined
 
     ends = list[int]()
@@ -241,18 +242,15 @@ def _numbered_on(found: dict[str, xr.Dataset]) -> tuple[xr.Dataset, list[int]]:
         if before:
             found[file] = hits.assign(label=label.where(label < 0, label + before))
         if len(ends) + 1 < len(found):
-            ends.append(before + _count(label))
+            ends.append(before + count_clusters(label.data)[0])
     return (joined(found) if len(found) > 1 else found[file]), ends
-
-
-def _count(label: xr.DataArray) -> int:
-    return int(label.max()) + 1 if label.size else 0
 
 
 def _write_result(result: xr.Dataset, ends: list[int], where: str | None, job: Job, *, has_noise: bool) -> None:
     """Write a result that is on workers, where its table is made, too; `ends` of clusters of each file but the last."""
     import numpy as np
 
+    from daskclust.core.merge.labels import count_clusters
     from daskclust.properties import cluster_table, select, select_hits
     from daskclust.properties import where as chosen_by
 
@@ -260,8 +258,7 @@ def _write_result(result: xr.Dataset, ends: list[int], where: str | None, job: J
     if "table" in job.outputs or where is not None:
         with job.stage("table"):
             table = cluster_table(result).drop_vars(["noise_size", "noise_weight"])
-    count = _count(result["label"]) if table is None else table.sizes["cluster"]
-    noise = int((result["label"] < 0).sum()) if has_noise else 0
+    count, noise = count_clusters(result["label"].data) if table is None or has_noise else (table.sizes["cluster"], 0)
     job.summary = {"hits": result.sizes["hit"], "clusters": count, "noise_hits": noise}
     if table is not None:
         table = table if where is None else job.made(table)  # else workers make it as it is written

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -166,6 +167,7 @@ def dbscan(
 
     check_distance("eps", given["eps"])  # refused before anything else is imported
     check_whole("min_samples", given["min_samples"], 1, 10**308)
+    from daskclust.core.merge.labels import count_clusters, count_true
     from daskclust.dbscan.plan import DbscanPlan
 
     axes, space = names(coordinates), file.on_sphere(metric, run.table is not None)
@@ -181,12 +183,12 @@ def dbscan(
         given = in_unit_of(space.get("units") or points[(axes or ["x"])[0]].attrs.get("units"), given)
         parameters |= given
         result = job.cluster(points, "dbscan", parameters, ["label", "is_core"])
-        count = _count(result["label"])
+        count, noise = count_clusters(result["label"].data)
         job.summary = {
             "points": int(result["label"].size),
             "clusters": count,
-            "core_points": int(result["is_core"].data.sum()),
-            "noise": int((result["label"].data < 0).sum()),
+            "core_points": count_true(result["is_core"].data),
+            "noise": noise,
         }
         job.none("clusters", lambda: _why_no_core(points, parameters))
         job.save_points(result, "dbscan", is_converted=file.units_of_columns is not None)
@@ -249,6 +251,8 @@ def fof(
     check_whole("min_members", given["min_members"], 1)  # refused before anything else is imported
     import numpy as np
 
+    from daskclust.core.data.lazy import of_blocks
+    from daskclust.core.merge.labels import count_clusters
     from daskclust.dbscan.plan import DbscanPlan
     from daskclust.io import linking_length as mean_separation
     from daskclust.properties import halo_table
@@ -266,7 +270,7 @@ def fof(
         linking_length = parameters["linking_length"]
         result = job.cluster(particles, "fof", parameters, ["label"])
         label = result["label"]
-        count = _count(label)
+        count, noise = count_clusters(label.data)
         box = _box_of(particles, parameters)
         is_closed = box is not None and all(np.ravel(box)) and label.size > 0
         separation = mean_separation(particles.assign_attrs(boxsize=box), 1.0) if is_closed else None
@@ -276,13 +280,13 @@ def fof(
             "linking_length_units": label.attrs.get("linking_length_units"),
             **({"b": label.attrs["linking_length"] / separation} if separation else {}),
             "halos": count,
-            "particles_in_halos": int((label.data >= 0).sum()),
+            "particles_in_halos": int(label.size) - noise,
         }
         job.none("halos", lambda: _why_no_halo(particles, parameters))
         job.save_points(result, "fof", is_converted=file.units_of_columns is not None)
         halos = job.table(lambda: halo_table(result, boxsize=parameters["boxsize"]))
         if halos is not None:
-            job.summary["largest"] = int(halos["size"].data.max()) if count else 0
+            job.summary["largest"] = int(of_blocks(partial(np.max, initial=0), halos["size"].data).max())
     job.show()
     if metric == "euclidean":
         length = {"b": b, "linking_length": linking_length}
@@ -320,6 +324,8 @@ def hdbscan(
     from daskclust.core.data.checks import check_whole
 
     check_whole("min_cluster_size", given["min_cluster_size"], 2, clamp=True)  # before anything else is imported
+    from daskclust.core.merge.labels import count_clusters
+
     axes = names(coordinates)
     file.on_sphere("euclidean", False)
     parameters: dict[str, Any] = {**given, "boxsize": box_of(boxsize), "coordinates": axes}
@@ -336,8 +342,8 @@ def hdbscan(
         parameters |= given
         result = job.cluster(points, "hdbscan", parameters, ["label", "probability", "outlier_score"])
         label = result["label"]
-        count = _count(label)
-        job.summary = {"points": int(label.size), "clusters": count, "noise": int((label.data < 0).sum())}
+        count, noise = count_clusters(label.data)
+        job.summary = {"points": int(label.size), "clusters": count, "noise": noise}
         job.none("clusters", lambda: f"no {given['min_cluster_size']} points stay together apart from all others")
         job.save_points(result, "hdbscan", is_converted=file.units_of_columns is not None)
         job.table(lambda: _table(result, parameters))
@@ -348,7 +354,3 @@ def hdbscan(
     explored = {name: given[name] for name in given if name not in ("min_samples", *_NOT_EXPLORED)}
     shown = {"coordinates": coordinates, **explored}
     job.next("hdbscan", shown, *more, *_box_in_words(_box_of(points, parameters)), reading=file.words)
-
-
-def _count(label: xr.DataArray) -> int:
-    return int(label.data.max()) + 1 if label.size else 0

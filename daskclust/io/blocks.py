@@ -55,7 +55,9 @@ def with_scalars_told(ds: xr.Dataset) -> xr.Dataset:
     if not scalars:
         return ds
     ds = computed_once(ds)
-    told = {str(name): in_memory(ds[name]).item() for name in scalars}
+    lazy = [name for name in scalars if is_dask(ds[name].data)]
+    computed = dict(zip(lazy, ahead(ds[name].data for name in lazy), strict=True))
+    told = {str(name): computed.get(name, ds[name].data).item() for name in scalars}
     return ds.drop_vars(scalars).assign_attrs(told)
 
 

@@ -1,12 +1,14 @@
-"""Data sets on a GPU, and back in host memory."""
+"""Where the arrays of a data set are: on a GPU, in host memory, or in a file, from which they are read when used."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
+from xarray.backends import BackendArray
+from xarray.core import indexing
 
 from daskclust.core.data.lazy import meta_of
 from daskclust.core.device.arrays import cupy_module, is_cuda, is_dask, to_host
@@ -75,3 +77,35 @@ def check_on_host(step: str, arrays: Mapping[str, Any]) -> None:
 
 def _to_gpu(values: Any) -> Any:
     return values if is_cuda(values) else cupy_module().asarray(native(np.asarray(values)))
+
+
+# ----------------------------------------------------------------------------------------------------------- on demand
+class _ColumnArray(BackendArray):
+    """A column, of which xarray reads the rows that are asked for."""
+
+    def __init__(self, read: Callable[[int, int], Any], length: int, dtype: Any) -> None:
+        self.read, self.shape, self.dtype = read, (length,), np.dtype(dtype)
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        """Return the rows that a key chooses."""
+        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.BASIC, self._rows)
+
+    def _rows(self, key: tuple[Any, ...]) -> Any:
+        (chosen,) = key
+        if isinstance(chosen, slice):
+            start, stop, step = chosen.indices(self.shape[0])  # xarray reverses rows itself: steps are positive
+            return self.read(start, stop)[::step]
+        return self.read(chosen, chosen + 1)[0]
+
+
+def on_demand(
+    dim: str,
+    read: Callable[[int, int], Any],
+    length: int,
+    dtype: Any,
+    attrs: Mapping[str, Any],
+    steps: tuple[int, ...] | None,
+) -> xr.Variable:
+    """Return a column whose rows start to stop are read when they are used, best in `steps` of so many rows."""
+    values = indexing.LazilyIndexedArray(_ColumnArray(read, length, dtype))
+    return xr.Variable(dim, values, attrs, {"preferred_chunks": {dim: steps}})

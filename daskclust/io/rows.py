@@ -10,10 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import xarray as xr
-from xarray.backends import BackendArray
-from xarray.core import indexing
 
+from daskclust.core.data.lazy import chunk_rows, with_first_rows
 from daskclust.core.device.arrays import is_dask
 from daskclust.core.space.partition import block_sizes
 from daskclust.io.files import reading
@@ -137,7 +135,12 @@ class Stored(NamedTuple):
         numbers = range(self.shape[1]) if len(self.shape) > 1 else ()
         if isinstance(array, Stored):
             return [array.column(k) for k in numbers] or [array]
-        return [array[:, k] for k in numbers] or [array]
+        if not is_dask(array):
+            return [array[:, k] for k in numbers] or [array]
+        import dask.array as da
+
+        kind = {"dtype": self.dtype, "meta": np.empty(0, self.dtype), "token": "daskclust-io-column"}
+        return [da.blockwise(_column_of_block, "a", array, "ab", number=k, **kind) for k in numbers] or [array]
 
     def _lazy(self, chunks: int | tuple[int, ...]) -> Any:
         import dask.array as da
@@ -146,14 +149,14 @@ class Stored(NamedTuple):
         sizes = chunks if isinstance(chunks, tuple) else block_sizes(self.shape[0], int(chunks))
         # The time of writing is in the name, so that a file written anew is not taken from a cluster's memory.
         token = tokenize(self.read, [(file, *_state(file)) for file in self.files], self.shape, self.dtype, sizes)
-        return da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
-            _read_block,
-            stored=self,
-            chunks=(sizes, *((length,) for length in self.shape[1:])),
-            dtype=self.dtype,
-            meta=np.empty((0,) * len(self.shape), self.dtype),
-            name=f"daskclust-io-read-{token}",
-        )
+        axes, meta = "ab"[: len(self.shape)], np.empty((0,) * len(self.shape), self.dtype)
+        kind = {"dtype": self.dtype, "meta": meta, "new_axes": dict(zip(axes[1:], self.shape[1:], strict=True))}
+        kind |= {"stored": self, "name": f"daskclust-io-read-{token}", "align_arrays": False}
+        return da.blockwise(_read_block, axes, chunk_rows(sizes), "a", **kind)
+
+
+def _column_of_block(blocks: Sequence[npt.NDArray[Any]], number: int) -> npt.NDArray[Any]:
+    return blocks[0][:, number]
 
 
 def _columns_of(read: ReadRows, wanted: int | Sequence[int], start: int, stop: int) -> npt.NDArray[Any]:
@@ -196,11 +199,9 @@ def by_blocks(
         return function(array, 0, **options)
     from dask.base import tokenize
 
-    return array.map_blocks(
-        _with_first_row, function=function, options=options, dtype=dtype, meta=np.empty((0,) * array.ndim, dtype),
-        chunks=None if sizes is None else (sizes,),
-        name=f"daskclust-io-{step}-{tokenize(function.__name__, array.name, dtype, sizes, options)}",
-    )  # fmt: skip
+    name = f"daskclust-io-{step}-{tokenize(function.__name__, array.name, dtype, sizes, options)}"
+    meta = np.empty((0,) * array.ndim, dtype)
+    return with_first_rows(partial(function, **options), array, sizes=sizes, dtype=dtype, meta=meta, name=name)
 
 
 def _read_and_do(
@@ -208,10 +209,6 @@ def _read_and_do(
 ) -> npt.NDArray[Any]:
     values: npt.NDArray[Any] = function(read(start, stop), start, **options)
     return values
-
-
-def _with_first_row(values: Any, *, function: Callable[..., Any], options: Mapping[str, Any], block_info: Any) -> Any:
-    return function(values, block_info[0]["array-location"][0][0], **options)
 
 
 def _state(path: str) -> tuple[int, ...]:
@@ -223,35 +220,5 @@ def _state(path: str) -> tuple[int, ...]:
     return len(states), max((state.st_mtime_ns for state in states), default=0), sum(state.st_size for state in states)
 
 
-def _read_block(*, stored: Stored, block_info: Mapping[Any, Any]) -> npt.NDArray[Any]:
-    """Read the rows of one block; dask tells which ones."""
-    return stored.rows(*block_info[None]["array-location"][0])
-
-
-# ----------------------------------------------------------------------------------------------------------- on demand
-class _ColumnArray(BackendArray):
-    """A column of a file, of which xarray reads the rows that are asked for."""
-
-    def __init__(self, read: ReadRows, length: int, dtype: Any) -> None:
-        self.read, self.shape, self.dtype = read, (length,), np.dtype(dtype)
-
-    def __getitem__(self, key: indexing.ExplicitIndexer) -> npt.NDArray[Any]:
-        """Return the rows that a key chooses."""
-        return indexing.explicit_indexing_adapter(  # type: ignore[no-any-return,unused-ignore]
-            key, self.shape, indexing.IndexingSupport.BASIC, self._rows
-        )
-
-    def _rows(self, key: tuple[Any, ...]) -> Any:
-        (chosen,) = key
-        if isinstance(chosen, slice):
-            start, stop, step = chosen.indices(self.shape[0])  # xarray reverses rows itself: steps are positive
-            return self.read(start, stop)[::step]
-        return self.read(chosen, chosen + 1)[0]
-
-
-def on_demand(
-    dim: str, read: ReadRows, length: int, dtype: Any, attrs: Mapping[str, Any], steps: tuple[int, ...] | None
-) -> xr.Variable:
-    """Return a column that is read when it is used, best in `steps` of so many rows."""
-    values = indexing.LazilyIndexedArray(_ColumnArray(read, length, dtype))
-    return xr.Variable(dim, values, attrs, {"preferred_chunks": {dim: steps}})
+def _read_block(rows: tuple[slice], stored: Stored) -> npt.NDArray[Any]:
+    return stored.rows(rows[0].start, rows[0].stop)

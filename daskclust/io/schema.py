@@ -13,10 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from daskclust.core.data.datasets import variable_of
 from daskclust.core.data.fields import CALORIMETER, FIELDS, PARTICLES, TIMEPIX, Field, Variable
@@ -26,7 +25,10 @@ from daskclust.core.data.quote import listed, meant, quoted, repeated, short
 from daskclust.core.data.units import BOX, ONE, check, converted, parse, ratio
 from daskclust.core.device.arrays import is_dask
 from daskclust.io.kinds import conform, target_dtype
-from daskclust.io.rows import Stored, by_blocks, on_demand
+from daskclust.io.rows import Stored, by_blocks
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Columns = Sequence[str] | Mapping[str, str | None]
 
@@ -300,6 +302,10 @@ def to_dataset(
     >>> list(ds), ds["layer"].dtype, ds["energy"].attrs["units"]
     (['x', 'y', 'layer', 'energy'], dtype('int32'), 'GeV')
     """
+    import xarray as xr
+
+    from daskclust.io.devices import on_demand
+
     if field not in FIELDS:
         raise ValueError(f"unknown field {field!r}; known: {', '.join(sorted(FIELDS))}")
     known = FIELDS[field]

@@ -18,11 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from daskclust.core.data.columns import for_kernels
-from daskclust.core.data.lazy import collected, lazy_along, workers_client
+from daskclust.core.data.lazy import chunk_numbers, chunk_rows, lazy_along, of_blocks, workers_client
 from daskclust.core.device.arrays import device_of, is_dask
 from daskclust.core.merge.labels import NOISE
 from daskclust.core.run.exchange import is_few, pieces_of
-from daskclust.core.run.graph import Box, ChunkSteps
+from daskclust.core.run.graph import Box, ChunkSteps, unboxed
 
 from ._summary import Columns, Summary, TableSteps, finished, in_rows, joined, merged, noise_of, row_count
 
@@ -78,13 +78,12 @@ def columns(arrays: Mapping[str, Any], steps: TableSteps, rows: Any) -> Mapping[
         table = _in_order(arrays, steps, rows, nothing)
     else:
         table = _in_any_order(arrays, steps, ranges, nothing)
-    kind: dict[str, Any] = {"token": "daskclust-properties-column"}
+    kind: dict[str, Any] = {"token": "daskclust-properties-column", "adjust_chunks": {"a": ranges}}
     result = {}
     for name, like in finished(nothing, 0, 0, steps).items():
-        kind |= {"column": name, "dtype": like.dtype, "meta": np.empty(0, like.dtype)}
-        of, sizes = (table, ranges) if like.ndim else (table.blocks[:1], (1,))  # noise is with the first range
-        found = da.blockwise(_take, "a", of, "ab"[: table.ndim], adjust_chunks={"a": sizes}, **kind)
-        result[name] = found if like.ndim else found[0]
+        kind |= {"column": name, "dtype": like.dtype, "meta": np.empty((0,) * like.ndim, like.dtype)}
+        of = table if like.ndim else table.blocks[:1]  # noise is with the first range
+        result[name] = da.blockwise(_take, "a" * like.ndim, of, "ab", **kind)
     return result
 
 
@@ -95,11 +94,19 @@ def _in_any_order(arrays: Mapping[str, Any], steps: TableSteps, ranges: tuple[in
     if steps.again is not None:
         summarise, merge = steps.again
         parts = exchanged(mapped("part", _parts, pieces, total, chunks=pieces.chunks), (1, -1))
-        known = mapped("known", _joined, parts, chunks=parts.chunks[:1], drop_axis=1)
-        pieces = _pieces(arrays, summarise, ranges, known)
+        known = _in_boxes("known", _joined, "a", parts, "ab")
+        pieces = _pieces(arrays, summarise, ranges, known, "a")
         total = _merged(pieces, merge)
-    kind = {"ranges": ranges, "steps": steps, "nothing": nothing, "chunks": ((1,) * len(ranges),), "drop_axis": 0}
-    return mapped("finish", _finished, total, **kind)
+    kind = {"ranges": ranges, "steps": steps, "nothing": nothing, "new_axes": {"c": 1}}
+    return _in_boxes("finish", _finished, "bc", total, "ab", chunk_numbers(len(ranges)), "b", **kind)
+
+
+def _in_boxes(step: str, function: Callable[..., Array], out: str, *pairs: Any, **options: Any) -> Any:
+    """Return an array of objects with one in each block, which a function makes of blocks, or of lists of them."""
+    import dask.array as da
+
+    options |= {"dtype": object, "meta": np.empty((0,) * len(out), object), "token": f"daskclust-properties-{step}"}
+    return da.blockwise(function, out, *pairs, align_arrays=False, concatenate=False, **options)
 
 
 def mapped(step: str, function: Callable[..., Array], *arrays: Any, dtype: Any = object, **options: Any) -> Any:
@@ -124,16 +131,15 @@ def counted(arrays: dict[str, Any], rows: int | None) -> tuple[dict[str, Any], A
     if rows is not None or not is_lazy(arrays):
         return arrays, rows
     labels = in_same_chunks(list(arrays.values()))[list(arrays).index("labels")].persist()
-    pairs = mapped("ends", _ends, labels, dtype=np.int64, chunks=((2,) * labels.numblocks[0],))
-    ends = collected(pairs).reshape(-1, 2)
+    ends = of_blocks(_ends, labels, 2)
     count = row_count(int(ends[:, 1].max(initial=NOISE)), labels.shape[0], None)
     return {**arrays, "labels": labels}, _ranges_of(count, ends)
 
 
-def _ends(labels: Array) -> Array:
+def _ends(labels: Array) -> tuple[int, int]:
     """Return the first and the last cluster of a chunk, -1 twice where it has none."""
     inside = labels[labels > NOISE]
-    return np.array([inside.min(), inside.max()] if inside.size else [NOISE, labels.min(initial=NOISE)], np.int64)
+    return (int(inside.min()), int(inside.max())) if inside.size else (NOISE, int(labels.min(initial=NOISE)))
 
 
 def _evenly(rows: int, chunks: int) -> tuple[int, ...]:
@@ -169,11 +175,12 @@ def _pieces(arrays: Mapping[str, Any], summarise: Callable[..., Summary], ranges
     A block has the pieces of as many chunks as there are ranges: about one summary, where all chunks have clusters of
     all ranges, and fewer where clusters are of few chunks.
     """
-    chunks = arrays["labels"].numblocks[0]
+    sizes = arrays["labels"].chunks[0]
     options = {"roles": tuple(arrays), "summarise": summarise, "ranges": ranges}
-    shape = ((1,) * chunks, (len(ranges),))
-    cut = mapped("summary", _summarise_block, *arrays.values(), *known, **options, chunks=shape, new_axis=1)
-    return exchanged(cut, (min(chunks, max(_FAN_IN, len(ranges))), 1))
+    shape = {"adjust_chunks": {"a": 1}, "new_axes": {"b": len(ranges)}}
+    given = itertools.chain(*((array, "a") for array in arrays.values()), known)
+    cut = _in_boxes("summary", _summarise_block, "ab", chunk_rows(sizes), "a", *given, **options, **shape)
+    return cut if len(ranges) == 1 else exchanged(cut, (min(len(sizes), max(_FAN_IN, len(ranges))), 1))
 
 
 def exchanged(pieces: Any, chunks: tuple[int, int]) -> Any:
@@ -182,16 +189,15 @@ def exchanged(pieces: Any, chunks: tuple[int, int]) -> Any:
 
 
 def _summarise_block(
+    rows: tuple[slice],
     *blocks: Array,
     roles: tuple[str, ...],
     summarise: Callable[..., Summary],
     ranges: tuple[int, ...],
-    block_info: Any = None,
 ) -> Array:
-    """Return the summary of one chunk as one row of pieces; dask tells where the chunk begins."""
-    start = block_info[0]["array-location"][0][0]
+    """Return the summary of one chunk as one row of pieces."""
     known = [block[0] for block in blocks[len(roles) :]]
-    return boxes(_cut(_summary_of(blocks, roles, summarise, start, ranges, *known), ranges))[None]
+    return boxes(_cut(_summary_of(blocks, roles, summarise, rows[0].start, ranges, *known), ranges))[None]
 
 
 def _summary_of(
@@ -337,21 +343,21 @@ def _known(piece: Summary, total: Summary) -> Summary:
     return replace(piece, columns={name: values[..., place] for name, values in total.columns.items()})
 
 
-def _joined(parts: Array) -> Array:
-    return boxes([joined([part for part in parts.flat if part is not None])])
+def _joined(parts: list[Array]) -> Array:
+    return boxes([joined([part for part in parts[0].flat if part is not None])])
 
 
 def _finished(
-    total: Array, *, ranges: tuple[int, ...], steps: TableSteps, nothing: Summary, block_info: Any = None
+    total: list[Array], number: tuple[int], *, ranges: tuple[int, ...], steps: TableSteps, nothing: Summary
 ) -> Array:
-    k = block_info[0]["chunk-location"][1]
-    found = nothing if total[0, 0] is None else total[0, 0]
-    return boxes([finished(replace(found, ids=found.ids - sum(ranges[:k])), ranges[k], 0, steps)])
+    k, found = number[0], unboxed(total) or nothing
+    return boxes([finished(replace(found, ids=found.ids - sum(ranges[:k])), ranges[k], 0, steps)])[None]
 
 
 def _take(table: Any, column: str) -> Array:
-    """Return a column of a range, whose table is in an array of objects, or in a list of one."""
-    return np.atleast_1d((table[0] if isinstance(table, list) else table).flat[0][column])
+    """Return a column of a range, whose table is in an array of objects, or in lists of one."""
+    values: Array = unboxed(table)[column]
+    return values
 
 
 def boxes(values: Iterable[Any]) -> Array:

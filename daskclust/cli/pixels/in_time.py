@@ -29,7 +29,7 @@ def with_rows(data: xr.Dataset, first_row: int) -> xr.Dataset:
         return data.assign({ROW: ("hit", rows)})
     import numpy as np
 
-    from daskclust.io.rows import on_demand
+    from daskclust.io.devices import on_demand
 
     def numbers(start: int, stop: int) -> Any:
         return np.arange(first_row + start, first_row + stop)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from daskclust.core.data.foreign import arrow_series, comes_from, gives_arrow, separated
-from daskclust.core.data.lazy import meta_of
+from daskclust.core.data.lazy import meta_of, with_first_rows
 from daskclust.core.data.nested import flat, is_awkward
 from daskclust.core.device.arrays import as_cupy, device_of, is_cuda, is_dask, library, to_host
 
@@ -156,12 +156,11 @@ def column(name: str, values: Any, kind: Kind = native) -> Any:
     if dtype == values.dtype and not isinstance(like, np.ma.MaskedArray):
         return values
     like = like.astype(dtype) if is_cuda(like) else np.empty((0,) * values.ndim, dtype)
-    return values.map_blocks(_block, name, kind, dtype, dtype=dtype, meta=like, token="daskclust-column")
+    return with_first_rows(_block, values, name, kind, dtype, dtype=dtype, meta=like, token="daskclust-column")
 
 
-def _block(block: Any, name: str, kind: Kind, dtype: Any, block_info: Any = None) -> Any:
+def _block(block: Any, first: int, name: str, kind: Kind, dtype: Any) -> Any:
     """Return a block of a dask array as a column of a kind."""
-    first = block_info[0]["array-location"][0][0] if block_info else 0
     return _cast(kind(name, block, first), dtype)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from daskclust.core.device.arrays import is_dask, on_device_of
 
@@ -30,12 +31,11 @@ def lazy_along(values: Any, sizes: tuple[int, ...], axis: int = 0, index: Any = 
     """
     import dask.array as da
     import pandas as pd
-    from dask.layers import ArraySliceDep
 
     if isinstance(index, pd.RangeIndex):
         kind = {"dtype": values.dtype, "meta": np.empty(0, values.dtype), "token": "daskclust-io-rows"}
         numbers = functools.partial(_numbers, start=index.start, step=index.step, dtype=values.dtype)
-        return da.blockwise(numbers, "a", ArraySliceDep((sizes,)), "a", align_arrays=False, **kind)
+        return da.blockwise(numbers, "a", chunk_rows(sizes), "a", align_arrays=False, **kind)
     if is_dask(values):
         return values.rechunk({axis: sizes})
     return da.from_array(values, chunks=(*values.shape[:axis], sizes, *values.shape[axis + 1 :]))  # type: ignore[no-untyped-call,unused-ignore]
@@ -44,6 +44,31 @@ def lazy_along(values: Any, sizes: tuple[int, ...], axis: int = 0, index: Any = 
 def _numbers(rows: tuple[slice], start: int, step: int, dtype: Any) -> Any:
     """Return the numbers of the rows of a chunk; the step is fused with that which needs them."""
     return np.arange(start + step * rows[0].start, start + step * rows[0].stop, step, dtype=dtype)
+
+
+def chunk_rows(sizes: tuple[int, ...]) -> Any:
+    """Return what stands for the rows of each chunk, as a tuple of one slice.
+
+    Steps that ask dask for it by `block_info` would need dask.array on workers, which takes them a second to import.
+    """
+    from dask.layers import ArraySliceDep
+
+    return ArraySliceDep((sizes,))
+
+
+def with_first_rows(
+    function: Callable[..., Any], array: Any, *args: Any, sizes: tuple[int, ...] | None = None, **kind: Any
+) -> Any:
+    """Return ``function(block, first row, *args)`` of each block of a dask array, as long as it, or as `sizes` say."""
+    import dask.array as da
+
+    axes, given = tuple(range(array.ndim)), itertools.chain(*((arg, None) for arg in args))
+    kind |= {"function": function, "adjust_chunks": sizes and {0: sizes}, "align_arrays": False}
+    return da.blockwise(_with_first_row, axes, array, axes, chunk_rows(array.chunks[0]), (0,), *given, **kind)
+
+
+def _with_first_row(block: Any, rows: tuple[slice], *args: Any, function: Callable[..., Any]) -> Any:
+    return function(block, rows[0].start, *args)
 
 
 def chunk_numbers(count: int) -> Any:
@@ -70,10 +95,25 @@ def collected(array: Any) -> Any:
 
 
 def futures_along(array: Any) -> list[Any]:
-    """Return the futures of the blocks of a dask array (n,), without the last step of `compute`, that joins blocks."""
+    """Return the futures of the blocks of a dask array, (n,) or a number, without the step of `compute` that joins."""
     from distributed import futures_of
 
-    return sorted(futures_of(array.persist()), key=lambda future: future.key[1])
+    return sorted(futures_of(array.persist()), key=lambda future: future.key[1:])
+
+
+def of_blocks(function: Callable[..., Any], array: Any, width: int = 1) -> NDArray[np.int64]:
+    """Return `width` whole numbers of each block of an array (n,), which a function finds there, now, as (m, width)."""
+    if not is_dask(array):
+        return np.reshape(function(array), (1, width))
+    import dask.array as da
+
+    kind = {"dtype": np.int64, "meta": np.empty(0, np.int64), "token": _named(function)}
+    found = da.map_blocks(_flat, array, function=function, chunks=((width,) * array.numblocks[0],), **kind)
+    return np.reshape(collected(found), (-1, width))
+
+
+def _flat(block: Any, function: Callable[..., Any]) -> Any:
+    return np.array(function(block), np.int64, ndmin=1)
 
 
 def whole(result: Any, function: Callable[..., Any], shape: tuple[int, ...], dtype: Any) -> Any:

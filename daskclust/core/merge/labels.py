@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from daskclust.core.data.lazy import of_blocks
 
 NOISE = -1
 
@@ -31,6 +35,21 @@ def same_partition(a: ArrayLike, b: ArrayLike) -> bool:
         return False
     pairs = np.unique(np.stack([a, b])[:, a >= 0], axis=1)
     return bool(len(np.unique(pairs[0])) == len(np.unique(pairs[1])) == pairs.shape[1])
+
+
+def count_clusters(labels: Any) -> tuple[int, int]:
+    """Return how many clusters there are, numbered from 0, and how many points are noise; lazy labels are computed."""
+    found = of_blocks(_counts, labels, 2)
+    return int(found[:, 0].max(initial=0)), int(found[:, 1].sum())
+
+
+def count_true(values: Any) -> int:
+    """Return how many of an array (n,) are true; those of a lazy one are computed."""
+    return int(of_blocks(np.count_nonzero, values).sum())
+
+
+def _counts(labels: NDArray[np.int64]) -> tuple[int, int]:
+    return int(labels.max(initial=NOISE)) + 1, int(np.count_nonzero(labels < 0))
 
 
 def without_small(labels: NDArray[np.int64], min_size: int) -> NDArray[np.int64]:

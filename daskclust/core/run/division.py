@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.data.lazy import count_values, map_points, meta_of
+from daskclust.core.data.lazy import collected, count_values, map_points, meta_of
 from daskclust.core.device.arrays import device_of, is_cuda
 from daskclust.core.run.plan import Cost, Plan
 from daskclust.core.run.workers import MOST, SECONDS, SHORTEST, Workers, dividing_size, find_workers, points_per_task
@@ -303,9 +303,9 @@ def look(X: Any, numbers: NDArray[np.int64], period: tuple[float, ...], wanted: 
     # an array, not delayed blocks: dask would optimise their graph in another way than that of the results, and a
     # cluster that still knows of the one warns of two tasks of one name
     meta = np.empty((0,), object)
-    one = {"chunks": ((1,) * X.numblocks[0],), "drop_axis": 1, "dtype": object, "meta": meta}
-    looks = da.map_blocks(_look, X, stride, period, token="daskclust-sample", **one)
-    points, low, high = zip(*looks.blocks[numbers.tolist()].compute(), strict=True)
+    one = {"adjust_chunks": {"a": 1}, "dtype": object, "meta": meta, "concatenate": False}
+    looks = da.blockwise(_look, "a", X, "ab", stride, None, period, None, token="daskclust-sample", **one)
+    points, low, high = zip(*collected(looks.blocks[numbers.tolist()]), strict=True)
     return Looked(numbers, list(points), np.stack(low), np.stack(high))
 
 
@@ -325,6 +325,7 @@ def are_alike(chunk: NDArray[np.int64], block: NDArray[np.int64], times: NDArray
 # ---------------------------------------------------------------------------------------------------------- on a worker
 def _look(block: Any, stride: int, period: tuple[float, ...]) -> Any:
     """Return, in an array of one element, every so-many-th point on the host, and the extent of all."""
+    (block,) = block  # of one column of blocks
     device = device_of(block)
     points = device.to_host(block[::stride].copy())  # a view would keep the block in memory
     ends = np.full((2, block.shape[1]), np.nan)

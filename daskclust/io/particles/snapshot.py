@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.data.lazy import chunk_rows
 from daskclust.core.data.quote import listed, meant, quoted
 from daskclust.io.attrs import KEY, plain_attrs, unpack
 from daskclust.io.files import HDF5, check_file, reading, reads
@@ -291,7 +292,12 @@ def _constant(value: float, rows: int, sizes: tuple[int, ...] | None) -> Any:
     import dask.array as da
     from dask.base import tokenize
 
-    return da.full(rows, value, chunks=(sizes,), name=f"daskclust-io-constant-{tokenize(value, sizes)}")
+    kind = {"dtype": np.float64, "meta": np.empty(0), "name": f"daskclust-io-constant-{tokenize(value, sizes)}"}
+    return da.blockwise(_filled, "a", chunk_rows(sizes), "a", value=value, align_arrays=False, **kind)
+
+
+def _filled(rows: tuple[slice], value: float) -> Any:
+    return np.full(rows[0].stop - rows[0].start, value)
 
 
 def _variables(shape: tuple[int, ...], ours: str, what: str) -> list[str]:

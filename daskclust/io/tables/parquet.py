@@ -79,14 +79,16 @@ def arrow_types(ds: xr.Dataset) -> dict[str, Any]:
 
 
 def _arrow(values: Any, kind: Any) -> Any:
-    """Return a column as Arrow's; of plain numbers as it is, as Arrow's own way imports pandas."""
+    """Return a column as Arrow's; numbers and booleans from their bytes, as Arrow's own way imports pandas."""
     import pyarrow as pa
 
     if not isinstance(values, np.ndarray):
         return values
-    is_plain = values.dtype.kind in "iuf" and values.dtype.isnative and values.flags.c_contiguous
+    is_plain = values.dtype.kind in "iufb" and values.dtype.isnative
     if is_plain and kind == pa.from_numpy_dtype(values.dtype):
-        return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+        is_bits = values.dtype.kind == "b"
+        buffer = np.packbits(values, bitorder="little") if is_bits else np.ascontiguousarray(values)
+        return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(buffer)])
     return pa.array(values, kind, from_pandas=values.dtype.kind in "MO")
 
 

@@ -204,7 +204,11 @@ def _numbers(values: Any, path: str, leaf: Leaf, row_of: Callable[[int], int]) -
             f"column {quoted(leaf.name)} of {path} has no value in row {row_of(_first_null(values))} (counted from "
             f"0), and integers and booleans have no NaN; fill it, or {leaf.without}"
         )
-    array: npt.NDArray[Any] = values.to_numpy()
+    array: npt.NDArray[Any]
+    if values.null_count or not (kinds.is_integer(values.type) or kinds.is_floating(values.type)):
+        array = values.to_numpy()  # imports pandas
+    else:
+        array = np.concatenate([np.empty(0, dtype), *map(np.from_dlpack, getattr(values, "chunks", [values]))])
     return array.astype(dtype, copy=False)
 
 

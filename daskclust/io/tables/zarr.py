@@ -7,10 +7,9 @@ import warnings
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from daskclust.core.data.quote import quoted
 from daskclust.io.attrs import plain_attrs, stored_attrs
@@ -19,6 +18,9 @@ from daskclust.io.files import STORE, import_library, is_store, reads
 from daskclust.io.rows import Stored
 from daskclust.io.schema import COMPONENTS, KNOWN, Naming, Table
 from daskclust.io.tables.binary import Array, no_numbers, table_of, unnamed
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _import_zarr = partial(import_library, "zarr", "zarr stores")
 
@@ -96,6 +98,8 @@ def _check_filled(path: str, array: Any, found: Array, start: int) -> None:
 
 def write_zarr(folder: Path, ds: xr.Dataset, dim: str) -> None:
     """Write variables as arrays of a group into an empty folder, which `xarray.open_zarr` opens too."""
+    import xarray as xr
+
     zarr = _import_zarr()
     plain = xr.Dataset(
         {

@@ -11,7 +11,8 @@ import xarray as xr
 from xarray.backends import BackendEntrypoint
 
 from daskclust.core.data.fields import TIMEPIX
-from daskclust.io.rows import check_hits_per_chunk, on_demand
+from daskclust.io.devices import on_demand
+from daskclust.io.rows import check_hits_per_chunk
 from daskclust.io.timepix.tpx3.decode import DTYPES
 from daskclust.io.timepix.tpx3.read import AUTO_HITS, open_hits, read_rows
 from daskclust.io.timepix.tpx3.triggers import open_tpx3_triggers
