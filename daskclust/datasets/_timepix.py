@@ -28,6 +28,7 @@ _BLOCK = 1 << 20  # hits that are drawn at a time: they and what is computed fro
 _LEAST_SHAPES = 500
 _WALK_TOT = 8.0  # ticks of ToT in which time walk falls to 1/e
 _UNITS = {**HITS, "truth": "1"}
+_QUAD = np.array([[3, 0], [2, 1]], dtype=np.uint8)  # the chips of a quad: below and above, from left to right
 
 
 class _Clock(NamedTuple):
@@ -144,12 +145,13 @@ def timepix(
         for whole, part in zip(hits, block, strict=True):
             whole[done : done + len(part)] = part[: n_hits - done]
         done += len(block.x)
+    side = SIDES["chips"][0]
     columns = {
         "x": hits.x,
         "y": hits.y,
         "toa": hits.tick * clock.toa + start,
         "tot": hits.tot * np.float32(clock.tot),
-        "chip": _quad_chip(hits.x, hits.y) if layout == "quad" else hits.chip,
+        "chip": _QUAD[hits.y // side, hits.x // side] if layout == "quad" else hits.chip,
         "truth": pd.factorize(hits.particle)[0],
     }
     attrs |= {"field": "timepix"} | ({"gap": 0} if layout == "quad" else {})
@@ -222,13 +224,6 @@ def _draw(
     late += random.random(len(particle), dtype=np.float32) * np.float32(2.0)  # the clock's phase and noise
     tick = np.floor(when[particle] + late).astype(np.int64)
     return _Hits(x.astype(np.uint16), y.astype(np.uint16), tick, tot, chip, particle)
-
-
-def _quad_chip(x: npt.NDArray[np.uint16], y: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:
-    """Return which chip of a quad each pixel is on: 3 and 0 below, 2 and 1 above, from left to right."""
-    chip_at = np.array([[3, 0], [2, 1]], dtype=np.uint8)
-    side = SIDES["chips"][0]
-    return chip_at[y // side, x // side]
 
 
 def readout_order(ds: xr.Dataset, disorder: float = 20_000.0, *, rng: RNG = None) -> Int:
