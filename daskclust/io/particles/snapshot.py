@@ -329,16 +329,14 @@ def _unit(file: _File, member: str) -> str | None:
 
 
 def _attrs(file: _File, scale: float | None) -> dict[str, Any]:
-    attrs: dict[str, Any] = {}
-    if "BoxSize" in file.header:
-        attrs["boxsize"] = file.header["BoxSize"]
-    told = {"redshift": number(file.header.get("Redshift")), "scale_factor": scale}
+    told: dict[str, Any] = {"boxsize": file.header.get("BoxSize")}
     if scale is None:
-        told = {"time": number(file.header.get("Time"))}
+        told["time"] = number(file.header.get("Time"))
+    else:
+        told |= {"redshift": number(file.header.get("Redshift")), "scale_factor": scale}
     told |= {name: first_number(file.about, names) for name, names in _COSMOLOGY.items()}
-    attrs.update({name: value for name, value in told.items() if value is not None})
-    code = file.header.get("Code")
-    return {**attrs, "code": code} if isinstance(code, str) else attrs
+    told["code"] = code if isinstance(code := file.header.get("Code"), str) else None
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def is_snapshot(path: str | os.PathLike[str]) -> bool:
