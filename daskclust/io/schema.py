@@ -168,13 +168,10 @@ def _explicit(given: Mapping[str, str | None], found: Sequence[str], source: str
     if unknown := [name for name in given if name not in known]:
         meant_by = meant(str(unknown[0]), found)
         raise ValueError(f"{source} has no column {listed(unknown)}{meant_by}; it has {listed(found)}")
-    chosen: dict[str, str] = {}
-    for name, ours in given.items():
-        if ours is None:
-            continue
+    chosen = {name: ours for name, ours in given.items() if ours is not None}
+    for name, ours in chosen.items():
         if not isinstance(ours, str) or not ours:
             raise ValueError(f"columns[{quoted(name)}] must be the name of a variable or None, got {quoted(ours)}")
-        chosen[name] = ours
     if twice := repeated(chosen.values()):
         raise ValueError(f"columns= gives two columns the name {quoted(twice[0])}; a variable has one column")
     return chosen
