@@ -278,9 +278,9 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = F
                 for block in by_event(blocks_of(ds, dim), "event") if nested else blocks_of(ds, dim):
                     groups.write(block)
         elif suffix in HDF5:
-            write_hdf5(stream, blocks_of(ds, dim), column_dtypes(ds), ds.sizes[dim], units, attrs)
+            write_hdf5(stream, ds, dim)
         elif suffix == NEXUS:
-            write_nexus(stream, blocks_of(ds, dim), column_dtypes(ds), ds.sizes[dim], units, attrs)
+            write_nexus(stream, ds, dim)
         elif suffix == ".csv":
             # Only where there is something that columns do not tell: tables for other programs stay plain.
             head = f"# {KEY}: {pack(attrs, units)}\n" if attrs.get("field") == TIMEPIX.name else ""
