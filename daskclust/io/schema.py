@@ -88,7 +88,7 @@ class Naming:
         if isinstance(stored, str) and stored in FIELDS:
             return replace(self, field=FIELDS[stored])
         names = {(self.given.get(name, name) or "").lower() for name in found}
-        behind = {_behind(name) for name in names}
+        behind = {_SEPARATOR.split(name)[-1] for name in names}  # "x" of "rechit_x" and "hit.x"
         names |= set() if "layer" in behind else behind  # hits of a calorimeter have times, too
         marked = (field for field in FIELDS.values() if names & set(field.marks))
         return replace(self, field=next(marked, CALORIMETER))
@@ -204,11 +204,6 @@ def _by_alias(names: Sequence[str], taken: set[str], naming: Naming) -> dict[str
             )
         chosen.setdefault(name, name)
     return chosen
-
-
-def _behind(name: str) -> str:
-    """Return what follows the last separator in a name, in lower case: ``x`` of ``rechit_x`` and ``Hit.X``."""
-    return _SEPARATOR.split(name.lower())[-1]
 
 
 def _by_prefix(names: Sequence[str], chosen: Mapping[str, str], used: set[str], naming: Naming) -> dict[str, str]:
