@@ -99,7 +99,8 @@ def read_snapshot(path: str, kind: int, columns: Columns | None, chunks: int | N
         table = first.header.get("MassTable")
         mass = number(table[kind]) if isinstance(table, list) and kind < len(table) else None
         if mass:
-            found["mass"] = _constant(mass, sum(file.rows for file in files), sizes)
+            rows, paths = sum(file.rows for file in filled), tuple(file.path for file in filled)
+            found["mass"] = Stored(partial(_same, mass), paths, "HDF5", (rows,), np.dtype(np.float64)).array(sizes)
             units["mass"] = _unit(filled[0], "Masses")
     told = {**_attrs(first, scale), "particle_type": kind, **attrs}
     known |= {name: unit for name, unit in units.items() if unit is not None}
@@ -285,13 +286,8 @@ def scalable(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype if dtype.kind == "f" else np.result_type(dtype, np.float32)
 
 
-def _constant(value: float, rows: int, sizes: tuple[int, ...] | None) -> Any:
-    if sizes is None:
-        return np.full(rows, value)
-    import dask.array as da
-    from dask.base import tokenize
-
-    return da.full(rows, value, chunks=(sizes,), name=f"daskclust-io-constant-{tokenize(value, sizes)}")
+def _same(value: float, start: int, stop: int) -> npt.NDArray[np.float64]:
+    return np.full(stop - start, value)
 
 
 def _variables(shape: tuple[int, ...], ours: str, what: str) -> list[str]:
