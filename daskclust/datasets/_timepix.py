@@ -27,17 +27,9 @@ _MOST_TOT = 1022  # ticks; 1023 is kept for overflow
 _BLOCK = 1 << 20  # hits that are drawn at a time: they and what is computed from them fit a cache better than all
 _LEAST_SHAPES = 500
 _WALK_TOT = 8.0  # ticks of ToT in which time walk falls to 1/e
+_CLOCKS = {"timepix3": (1.5625, _TOT_TICK), "timepix4": (0.1953125, 1.5625)}  # steps of ToA and ToT, ns
 _UNITS = {**HITS, "truth": "1"}
-
-
-class _Clock(NamedTuple):
-    """The steps of a chip's clocks in ns, binary fractions of 25 ns: of ToA and ToT."""
-
-    toa: float
-    tot: float
-
-
-_CLOCKS = {"timepix3": _Clock(1.5625, _TOT_TICK), "timepix4": _Clock(0.1953125, 1.5625)}
+_QUAD = np.array([[3, 0], [2, 1]], dtype=np.uint8)  # the chips of a quad: below and above, from left to right
 
 
 class _Hits(NamedTuple):
@@ -130,13 +122,22 @@ def timepix(
     attrs = given("timepix", locals())
     if layout not in SIDES:
         raise ValueError(f"layout must be one of {', '.join(SIDES)}, got {layout!r}")
-    clock = _CLOCKS["timepix4" if layout == "timepix4" else "timepix3"]
-    attrs["chips"] = chips = _check_layout(kind, chips, layout, start, clock)
+    if kind not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(get_args(Particle))}, got {kind!r}")
+    toa_step, tot_step = _CLOCKS["timepix4" if layout == "timepix4" else "timepix3"]
+    if start % toa_step:
+        raise ValueError(f"start must be a multiple of {toa_step} ns, got {start!r}")
+    if chips is None:
+        chips = 4 if layout == "quad" else 1
+    check_whole("chips", chips, 1, 256)  # their numbers are of 8 bits
+    if layout == "quad" and chips != 4:
+        raise ValueError(f"a quad has 4 chips, got chips={chips}; leave chips out, or use layout='chips'")
+    attrs["chips"] = chips
     random = np.random.default_rng(rng)
     most = KINDS[kind].shapes
     n_shapes = int(np.clip(4 * n_hits / KINDS[kind].core[0], min(_LEAST_SHAPES, most), most))
     shapes = make_shapes(random, KINDS[kind], n_shapes)
-    times = _Times(drift / clock.toa, timewalk / clock.toa, rate * clock.toa * 1e-9, _TOT_TICK / clock.tot)
+    times = _Times(drift / toa_step, timewalk / toa_step, rate * toa_step * 1e-9, _TOT_TICK / tot_step)
     hits, done = _empty(n_hits), 0
     blocks = _blocks(random, shapes, times, chips, SIDES[layout])
     while done < n_hits:
@@ -144,30 +145,17 @@ def timepix(
         for whole, part in zip(hits, block, strict=True):
             whole[done : done + len(part)] = part[: n_hits - done]
         done += len(block.x)
+    side = SIDES["chips"][0]
     columns = {
         "x": hits.x,
         "y": hits.y,
-        "toa": hits.tick * clock.toa + start,
-        "tot": hits.tot * np.float32(clock.tot),
-        "chip": _quad_chip(hits.x, hits.y) if layout == "quad" else hits.chip,
+        "toa": hits.tick * toa_step + start,
+        "tot": hits.tot * np.float32(tot_step),
+        "chip": _QUAD[hits.y // side, hits.x // side] if layout == "quad" else hits.chip,
         "truth": pd.factorize(hits.particle)[0],
     }
     attrs |= {"field": "timepix"} | ({"gap": 0} if layout == "quad" else {})
     return xr.Dataset({name: ("hit", v, {"units": _UNITS[name]}) for name, v in columns.items()}, attrs=attrs)
-
-
-def _check_layout(kind: str, chips: int | None, layout: str, start: float, clock: _Clock) -> int:
-    """Return the number of chips."""
-    if kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(get_args(Particle))}, got {kind!r}")
-    if start % clock.toa:
-        raise ValueError(f"start must be a multiple of {clock.toa} ns, got {start!r}")
-    if chips is None:
-        return 4 if layout == "quad" else 1
-    check_whole("chips", chips, 1, 256)  # their numbers are of 8 bits
-    if layout == "quad" and chips != 4:
-        raise ValueError(f"a quad has 4 chips, got chips={chips}; leave chips out, or use layout='chips'")
-    return chips
 
 
 def _empty(n: int) -> _Hits:
@@ -222,13 +210,6 @@ def _draw(
     late += random.random(len(particle), dtype=np.float32) * np.float32(2.0)  # the clock's phase and noise
     tick = np.floor(when[particle] + late).astype(np.int64)
     return _Hits(x.astype(np.uint16), y.astype(np.uint16), tick, tot, chip, particle)
-
-
-def _quad_chip(x: npt.NDArray[np.uint16], y: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:
-    """Return which chip of a quad each pixel is on: 3 and 0 below, 2 and 1 above, from left to right."""
-    chip_at = np.array([[3, 0], [2, 1]], dtype=np.uint8)
-    side = SIDES["chips"][0]
-    return chip_at[y // side, x // side]
 
 
 def readout_order(ds: xr.Dataset, disorder: float = 20_000.0, *, rng: RNG = None) -> Int:

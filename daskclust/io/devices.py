@@ -61,8 +61,7 @@ def to_device(ds: xr.Dataset, device: Literal["cpu", "cuda"]) -> xr.Dataset:
                 token = f"daskclust-io-to-{'gpu' if move is _to_gpu else 'host'}"
                 data = data.map_blocks(move, dtype=meta.dtype, meta=meta, token=token)
             moved[name] = variable.copy(data=data)
-    coords = {name: variable for name, variable in moved.items() if name in ds.coords}
-    return ds.assign({name: moved[name] for name in moved if name not in coords}).assign_coords(coords)
+    return ds.assign(moved)
 
 
 def check_on_host(step: str, arrays: Mapping[str, Any]) -> None:

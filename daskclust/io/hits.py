@@ -6,9 +6,8 @@ import os
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import BinaryIO, Literal
 
 import numpy as np
 import xarray as xr
@@ -153,7 +152,7 @@ def read_hits(
         check_file(name)
     entry = None if name.lower().endswith(READABLE) else reader_of_package(name)
     if entry is not None:
-        return _by_package(entry, name, field, chunks, {"columns": columns, "units": units, "layout": layout}, needs)
+        return read_by(entry, name, field, chunks, {"columns": columns, "units": units, "layout": layout}, needs or {})
     suffix, units = known_suffix(name, READABLE), units or {}
     naming = Naming(None if field is None else FIELDS[field], columns, name, needs=needs or {})
     if suffix in PARQUET:
@@ -181,22 +180,6 @@ def read_hits(
     if chunks is None or suffix in _LAZY or isinstance(chunks, OnDemand):
         return ds
     return ds.chunk({known.dim: int(chunks)}, name_prefix="daskclust-io-")
-
-
-def _by_package(
-    entry: EntryPoint, name: str, field: str | None, chunks: int | None, given: Mapping[str, Any], needs: Needs | None
-) -> xr.Dataset:
-    """Return the points of a file by the reader of another package, which chooses names and units."""
-    for option, value in given.items():
-        if value is not None:
-            raise ValueError(f"{option} cannot be chosen of {name}, which {entry.value} reads; leave it out")
-    ds = read_by(entry, name, field, chunks)
-    for option, columns in (needs or {}).items():
-        if missing := [column for column in columns if column not in ds.variables]:
-            raise ValueError(f"{option} names {missing[0]!r}, which {name} does not have; it has {listed(ds)}")
-    if chunks is None or ds.chunks or isinstance(chunks, OnDemand):
-        return ds
-    return ds.chunk(int(chunks), name_prefix="daskclust-io-")
 
 
 def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = False, partitions: bool = False) -> None:
@@ -278,9 +261,9 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = F
                 for block in by_event(blocks_of(ds, dim), "event") if nested else blocks_of(ds, dim):
                     groups.write(block)
         elif suffix in HDF5:
-            write_hdf5(stream, blocks_of(ds, dim), column_dtypes(ds), ds.sizes[dim], units, attrs)
+            write_hdf5(stream, ds, dim)
         elif suffix == NEXUS:
-            write_nexus(stream, blocks_of(ds, dim), column_dtypes(ds), ds.sizes[dim], units, attrs)
+            write_nexus(stream, ds, dim)
         elif suffix == ".csv":
             # Only where there is something that columns do not tell: tables for other programs stay plain.
             head = f"# {KEY}: {pack(attrs, units)}\n" if attrs.get("field") == TIMEPIX.name else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,8 @@ from typing import Any
 import xarray as xr
 
 from daskclust.core.data.quote import listed
+from daskclust.io.rows import OnDemand
+from daskclust.io.schema import Needs
 
 GROUP = "daskclust.readers"
 """Entry points of this group are readers: of files with the extension that is their name."""
@@ -25,8 +27,13 @@ def reader_of_package(path: str) -> EntryPoint | None:
     return found[0] if found else None
 
 
-def read_by(entry: EntryPoint, path: str, field: str | None, chunks: int | None) -> xr.Dataset:
-    """Return what the reader of another package makes of a file: a Dataset of the field that is asked for."""
+def read_by(
+    entry: EntryPoint, path: str, field: str | None, chunks: int | None, given: Mapping[str, Any], needs: Needs
+) -> xr.Dataset:
+    """Return a file of a field as the reader of another package makes it; names and units, if `given`, are refused."""
+    for option, value in given.items():
+        if value is not None:
+            raise ValueError(f"{option} cannot be chosen of {path}, which {entry.value} reads; leave it out")
     reader: Callable[..., Any] = entry.load()
     ds = reader(path, chunks=None if chunks is None else int(chunks))
     if not isinstance(ds, xr.Dataset):
@@ -36,4 +43,9 @@ def read_by(entry: EntryPoint, path: str, field: str | None, chunks: int | None)
             f"{path} was read by {entry.value} as {ds.attrs.get('field')!r}, and {field!r} is asked for; readers make "
             "their Dataset by daskclust.io.to_dataset(..., field=)"
         )
-    return ds
+    for option, columns in needs.items():
+        if missing := [column for column in columns if column not in ds.variables]:
+            raise ValueError(f"{option} names {missing[0]!r}, which {path} does not have; it has {listed(ds)}")
+    if chunks is None or ds.chunks or isinstance(chunks, OnDemand):
+        return ds
+    return ds.chunk(int(chunks), name_prefix="daskclust-io-")

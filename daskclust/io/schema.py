@@ -90,7 +90,7 @@ class Naming:
         if isinstance(stored, str) and stored in FIELDS:
             return replace(self, field=FIELDS[stored])
         names = {(self.given.get(name, name) or "").lower() for name in found}
-        behind = {_behind(name) for name in names}
+        behind = {_SEPARATOR.split(name)[-1] for name in names}  # "x" of "rechit_x" and "hit.x"
         names |= set() if "layer" in behind else behind  # hits of a calorimeter have times, too
         marked = (field for field in FIELDS.values() if names & set(field.marks))
         return replace(self, field=next(marked, CALORIMETER))
@@ -170,13 +170,10 @@ def _explicit(given: Mapping[str, str | None], found: Sequence[str], source: str
     if unknown := [name for name in given if name not in known]:
         meant_by = meant(str(unknown[0]), found)
         raise ValueError(f"{source} has no column {listed(unknown)}{meant_by}; it has {listed(found)}")
-    chosen: dict[str, str] = {}
-    for name, ours in given.items():
-        if ours is None:
-            continue
+    chosen = {name: ours for name, ours in given.items() if ours is not None}
+    for name, ours in chosen.items():
         if not isinstance(ours, str) or not ours:
             raise ValueError(f"columns[{quoted(name)}] must be the name of a variable or None, got {quoted(ours)}")
-        chosen[name] = ours
     if twice := repeated(chosen.values()):
         raise ValueError(f"columns= gives two columns the name {quoted(twice[0])}; a variable has one column")
     return chosen
@@ -209,11 +206,6 @@ def _by_alias(names: Sequence[str], taken: set[str], naming: Naming) -> dict[str
             )
         chosen.setdefault(name, name)
     return chosen
-
-
-def _behind(name: str) -> str:
-    """Return what follows the last separator in a name, in lower case: ``x`` of ``rechit_x`` and ``Hit.X``."""
-    return _SEPARATOR.split(name.lower())[-1]
 
 
 def _by_prefix(names: Sequence[str], chosen: Mapping[str, str], used: set[str], naming: Naming) -> dict[str, str]:

@@ -85,11 +85,6 @@ def completeness(
     float
         From 0 to 1; NaN where no weight is in a true cluster.
 
-    Raises
-    ------
-    ValueError
-        As of `purity`.
-
     Examples
     --------
     >>> completeness([0, 0, 1, 1, -1], [0, 0, 0, 1, 1])
@@ -112,11 +107,6 @@ def f_score(
     -------
     float
         From 0 to 1. Where only one side has clusters, their match is 0; NaN where neither has.
-
-    Raises
-    ------
-    ValueError
-        As of `purity`.
 
     Examples
     --------

@@ -81,24 +81,17 @@ def match_clusters(
     ones = np.ones(stays.sum(), np.int64)
     first_ids, last_ids, table = shared_members(common_before[stays], common_after[stays], ones)
     pairs = table.tocoo()
-    first, last, shared = first_ids[pairs.coords[0]], last_ids[pairs.coords[1]], pairs.data
-    best = _firsts(first, np.lexsort((last, -shared, first)))  # of each earlier cluster
+    # those with most members first, of equal ones the smallest clusters
+    order = np.lexsort((pairs.coords[1], pairs.coords[0], -pairs.data))
+    first, last, shared = first_ids[pairs.coords[0]][order], last_ids[pairs.coords[1]][order], pairs.data[order]
+    _, best = np.unique(first, return_index=True)  # of each earlier cluster
+    _, main = np.unique(last, return_index=True)  # of each later one
     place = np.searchsorted(cluster, first[best])
     descendant, most = np.full(len(cluster), -1, np.int64), np.zeros(len(cluster), np.int64)
     descendant[place], most[place] = last[best], shared[best]
-    main = _firsts(last, np.lexsort((first, -shared, last)))  # of each later one
     is_main = np.zeros(len(cluster), np.bool_)
-    place = np.searchsorted(cluster, first[main])
-    is_main[place[descendant[place] == last[main]]] = True
+    is_main[place] = np.isin(best, main)
     return Descendants(cluster, size, descendant, most, is_main)
-
-
-def _firsts(values: npt.NDArray[np.int64], order: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return where each value is first, in an order that has equal values side by side."""
-    ordered = values[order]
-    is_first = np.append(True, ordered[1:] != ordered[:-1])[: len(order)]
-    found: npt.NDArray[np.int64] = order[is_first]
-    return found
 
 
 def _ids(step: str, ids: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:

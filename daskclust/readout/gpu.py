@@ -4,10 +4,7 @@ Each lane is a thread with a CUDA stream and pinned memory of its own; while one
 are copied (Celko et al. 2025, section 5.1). Windows end at quiet gaps, so that no cluster is in two of them. Their
 numbers go on from those of the windows before: a lane waits for these after its own hits are joined and counted.
 
-What bounds it for 1e9 hits with a chip on an H100, an estimate: 13 bytes a hit to the device and 8 back, 21 GB, take
-0.24 s over PCIe 5 x16 at 55 GB/s in both directions at once, and 0.38 s one after the other; kernels move about 70
-bytes a hit, 70 GB, in 0.02 s at 3.35 TB/s, beside looking back through the hits within ``dt_max``. The host copies as
-many bytes to and from pinned memory, some 5 GB/s a thread: so four lanes.
+docs/explanation/events.md estimates what bounds it: copies of the host to and from pinned memory, so four lanes.
 """
 
 from __future__ import annotations

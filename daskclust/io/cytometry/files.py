@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 import xarray as xr
@@ -154,9 +153,8 @@ def _fcs_dataset(
     if transform is not None:
         check_untransformed(attrs, name, _AGAIN)
     curved = curved_channels(transform, cofactor, linear, names, name)
-    preparation = Preparation(curved=curved, cofactor=float(cofactor) if curved else 1.0)
     (mixed, inverse), whose = unmixed[0] or ((), ()), unmixed[1]
-    preparation = replace(preparation, mixed=mixed, inverse=inverse)
+    preparation = Preparation(mixed, inverse, curved, float(cofactor) if curved else 1.0)
     attrs["fcs_version"] = layout.version
     attrs |= {"fcs_notes": list(layout.notes)} if layout.notes else {}
     attrs["compensation"] = attrs.get("compensation", "none") if whose == "none" else whose
@@ -244,8 +242,8 @@ def read_cells(
     if is_fcs(name):
         layout = read_layout(name, data_set)
         unmixed = _unmixing(layout, compensate)
-        chosen, linear, variables = _columns_of_fcs(layout, channels, apriori, wanted)
-        return _fcs_dataset(layout, chosen, channels is None, unmixed, transform, cofactor, linear, variables, wanted)
+        chosen, variables = _columns_of_fcs(layout, channels, apriori, wanted)
+        return _fcs_dataset(layout, chosen, channels is None, unmixed, transform, cofactor, None, variables, wanted)
     if suffix in (*PARQUET, *TEXT):
         ds = read_table(name, channels, apriori, wanted)
     else:
@@ -284,8 +282,8 @@ def prepared(
 
 def _columns_of_fcs(
     layout: FcsLayout, channels: Any, apriori: str | None, chunks: int | None
-) -> tuple[list[int], list[str], dict[str, Any]]:
-    """Return which columns of an FCS file are channels, which stay linear, and those that are no channels."""
+) -> tuple[list[int], dict[str, Any]]:
+    """Return which columns of an FCS file are channels, and those that are none."""
     name, names = layout.path, layout.names
     beside: dict[str, int] = {}
     if channels is None:
@@ -294,10 +292,8 @@ def _columns_of_fcs(
         beside["apriori"] = choose_channels(apriori, names, name)[0]
     left = [k for k in range(len(names)) if k not in beside.values()]
     chosen = [left[k] for k in choose_channels(channels, [names[k] for k in left], name)]
-    curved = curved_channels("arcsinh", 1.0, None, names, name)
-    linear = [own[0] for k, own in enumerate(names) if k not in curved or k in beside.values()]
     variables = {
         ours: whole_column(events_of(layout, Preparation(), [k], chunks)[:, 0], names[k][0], name)
         for ours, k in beside.items()
     }
-    return chosen, linear, variables
+    return chosen, variables

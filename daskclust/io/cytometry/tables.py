@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from daskclust.core.data.fields import Field
+from daskclust.core.data.inputs import stack
 from daskclust.core.data.quote import listed, meant, quoted, repeated
 from daskclust.io.cytometry.gmhc import numbered
 from daskclust.io.cytometry.rows import FIELD, VARIABLES, cells_dataset, choose_channels, whole_column
@@ -73,13 +74,7 @@ def read_table(path: str, channels: Any, apriori: str | None, chunks: int | None
     names, beside = choose_columns(list(table.columns), channels, apriori, path)
     columns = [table.columns[name] for name in names]
     is_small = all(column.dtype.kind == "f" and column.dtype.itemsize <= 4 for column in columns)
-    dtype = np.float32 if is_small else np.float64
-    if isinstance(columns[0], np.ndarray):
-        X = np.stack(columns, axis=1, dtype=dtype)
-    else:
-        import dask.array as da
-
-        X = da.stack([column.astype(dtype) for column in columns], axis=1).rechunk({1: -1})
+    X = stack(names, [column.astype(np.float32 if is_small else np.float64, copy=False) for column in columns])
     variables = {ours: whole_column(table.columns[name], name, path) for name, ours in beside.items()}
     attrs = dict(table.attrs)
     second = dict(zip(attrs.pop("channel_names", []), attrs.pop("detector_names", []), strict=False))

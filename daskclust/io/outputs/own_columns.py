@@ -88,18 +88,22 @@ def own_columns(path: str | os.PathLike[str], data_set: int | None = None) -> Ow
     suffix = os.path.splitext(name)[1].lower()
     if suffix in PARQUET and os.path.isdir(name):
         return joined_columns([own_columns(file) for file in parts_of(name)])
+    found, attrs = dict[str, Any](), dict[str, Any]()
     with reading(name, suffix[1:]):
         if suffix in PARQUET:
             found, attrs = parquet_read.own_columns(name)
         elif suffix == ".fcs":
             found, attrs = _of_fcs(name, data_set)
         elif suffix in (*HDF5, NEXUS):
-            found, attrs = _of_hdf5(name, member), {}
+            found = _of_hdf5(name, member)
         elif suffix == ".root":
-            found, attrs = root.own_columns(name, member), {}
-        else:
-            find = next((find for suffixes, find in _FORMATS.items() if suffix in suffixes), None)
-            found, attrs = {} if find is None else find(name), {}
+            found = root.own_columns(name, member)
+        elif suffix in TEXT:
+            found = text.own_columns(name)
+        elif suffix in (".npy", ".npz"):
+            found = _of_numpy(name)
+        elif suffix == ".zarr":
+            found = _of_zarr(name)
     columns = {str(each): v if isinstance(v, Stored) else _held(name, v) for each, v in found.items()}
     rows = max((column.shape[0] for column in columns.values() if len(column.shape) == 1), default=0)
     kept = {each: column for each, column in columns.items() if column.shape == (rows,)}
@@ -224,6 +228,3 @@ def _of_fcs(path: str, data_set: int | None = None) -> tuple[dict[str, Any], dic
     X = fcs.events_of(layout, Preparation(), range(len(names)), None)
     attrs: dict[str, Any] = {"channel_names": names, "detector_names": list(layout.detectors)}
     return dict(zip(names, X.T, strict=True)), attrs | ({"spillover": spillover} if spillover else {})
-
-
-_FORMATS: Any = {TEXT: text.own_columns, (".npy", ".npz"): _of_numpy, (".zarr",): _of_zarr}

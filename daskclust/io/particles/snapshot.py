@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.data.lazy import chunk_rows
 from daskclust.core.data.quote import listed, meant, quoted
 from daskclust.io.attrs import KEY, plain_attrs, unpack
 from daskclust.io.files import HDF5, check_file, reading, reads
@@ -100,7 +99,8 @@ def read_snapshot(path: str, kind: int, columns: Columns | None, chunks: int | N
         table = first.header.get("MassTable")
         mass = number(table[kind]) if isinstance(table, list) and kind < len(table) else None
         if mass:
-            found["mass"] = _constant(mass, sum(file.rows for file in files), sizes)
+            rows, paths = sum(file.rows for file in filled), tuple(file.path for file in filled)
+            found["mass"] = Stored(partial(_same, mass), paths, "HDF5", (rows,), np.dtype(np.float64)).array(sizes)
             units["mass"] = _unit(filled[0], "Masses")
     told = {**_attrs(first, scale), "particle_type": kind, **attrs}
     known |= {name: unit for name, unit in units.items() if unit is not None}
@@ -286,18 +286,8 @@ def scalable(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype if dtype.kind == "f" else np.result_type(dtype, np.float32)
 
 
-def _constant(value: float, rows: int, sizes: tuple[int, ...] | None) -> Any:
-    if sizes is None:
-        return np.full(rows, value)
-    import dask.array as da
-    from dask.base import tokenize
-
-    kind = {"dtype": np.float64, "meta": np.empty(0), "name": f"daskclust-io-constant-{tokenize(value, sizes)}"}
-    return da.blockwise(_filled, "a", chunk_rows(sizes), "a", value=value, align_arrays=False, **kind)
-
-
-def _filled(rows: tuple[slice], value: float) -> Any:
-    return np.full(rows[0].stop - rows[0].start, value)
+def _same(value: float, start: int, stop: int) -> npt.NDArray[np.float64]:
+    return np.full(stop - start, value)
 
 
 def _variables(shape: tuple[int, ...], ours: str, what: str) -> list[str]:
@@ -335,16 +325,14 @@ def _unit(file: _File, member: str) -> str | None:
 
 
 def _attrs(file: _File, scale: float | None) -> dict[str, Any]:
-    attrs: dict[str, Any] = {}
-    if "BoxSize" in file.header:
-        attrs["boxsize"] = file.header["BoxSize"]
-    told = {"redshift": number(file.header.get("Redshift")), "scale_factor": scale}
+    told: dict[str, Any] = {"boxsize": file.header.get("BoxSize")}
     if scale is None:
-        told = {"time": number(file.header.get("Time"))}
+        told["time"] = number(file.header.get("Time"))
+    else:
+        told |= {"redshift": number(file.header.get("Redshift")), "scale_factor": scale}
     told |= {name: first_number(file.about, names) for name, names in _COSMOLOGY.items()}
-    attrs.update({name: value for name, value in told.items() if value is not None})
-    code = file.header.get("Code")
-    return {**attrs, "code": code} if isinstance(code, str) else attrs
+    told["code"] = code if isinstance(code := file.header.get("Code"), str) else None
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def is_snapshot(path: str | os.PathLike[str]) -> bool:

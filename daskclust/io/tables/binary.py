@@ -96,22 +96,19 @@ def read_npy(path: str, naming: Naming, chunks: int | None = None) -> Table:
 def npy_columns(path: str) -> tuple[Stored | None, StoredColumns]:
     """Return the array of a file, or the fields of a structured one."""
     here = os.path.abspath(path)
-    return _columns_of_array(map_npy(path), (here,), partial(_npy_rows, here), path)
+    # mapped into memory, read-only; objects, which need pickle, are refused
+    array = np.lib.format.open_memmap(path, mode="r")
+    return _columns_of_array(array, (here,), partial(_npy_rows, here), path)
 
 
 def _npy_rows(path: str, name: str, start: int, stop: int) -> Array:
     """Return rows of the array of a file, a copy."""
-    return np.array(_rows_of(map_npy(path), name, start, stop))
+    return np.array(_rows_of(np.lib.format.open_memmap(path, mode="r"), name, start, stop))
 
 
 def _rows_of(array: Array, name: str, start: int, stop: int) -> Array:
     """Return rows of an array, of one field where it is structured."""
     return as_objects((array[name] if name else array)[start:stop])
-
-
-def map_npy(path: str) -> Array:
-    """Map the array of a ``.npy`` file into memory, read-only; objects, which need pickle, are refused."""
-    return np.lib.format.open_memmap(path, mode="r")
 
 
 def _columns_of_array(

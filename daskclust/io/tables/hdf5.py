@@ -6,16 +6,17 @@ import errno
 import math
 import os
 import resource
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
+import xarray as xr
 
 from daskclust.core.data.quote import listed, quoted, short
-from daskclust.io.attrs import plain_attrs
-from daskclust.io.blocks import Block, as_objects, as_text
+from daskclust.io.attrs import plain_attrs, stored_attrs, stored_units
+from daskclust.io.blocks import Block, as_objects, as_text, blocks_of, column_dtypes
 from daskclust.io.files import import_library, reads
 from daskclust.io.rows import Stored
 from daskclust.io.schema import Naming, Table
@@ -150,26 +151,20 @@ def read_dataset(path: str, member: str, start: int, stop: int, field: str | Non
         return as_objects(file[member][start:stop] if field is None else file[member][field, start:stop])
 
 
-def write_hdf5(
-    stream: BinaryIO,
-    blocks: Iterable[Block],
-    dtypes: Mapping[str, np.dtype[Any]],
-    rows: int,
-    units: Mapping[str, str],
-    attrs: Mapping[str, Any],
-) -> None:
+def write_hdf5(stream: BinaryIO, ds: xr.Dataset, dim: str) -> None:
     """Write blocks of columns, one at a time, as datasets in the root of an open file.
 
     It is written through its name, as HDF5 must read while it writes.
     """
+    dtypes, rows = column_dtypes(ds), ds.sizes[dim]
     check_space(stream, rows * sum(dtype.itemsize for dtype in dtypes.values()))
     with import_h5py().File(stream.name, "w", track_order=True) as file:
-        file.attrs.update(attrs)
+        file.attrs.update(stored_attrs(ds, dim))
         columns = create_columns(file, dtypes, rows)
-        for name, unit in units.items():
+        for name, unit in stored_units(ds).items():
             columns[name].attrs["units"] = unit
         stop = 0
-        for block in blocks:
+        for block in blocks_of(ds, dim):
             start, stop = stop, stop + len(next(iter(block.values())))
             put_block(columns, block, start, stop)
 

@@ -79,13 +79,9 @@ def event_columns(
     elif "event_id" in arrays and "x" not in columns:
         columns["detector_number"] = arrays["event_id"]
     if width and height:
-        told.setdefault("layout", _layout(width, height))
+        layout = next((name for name, sides in SIDES.items() if sides == (width, height)), "quad")
+        told.setdefault("layout", layout)
     return columns, told
-
-
-def _layout(width: int, height: int) -> str:
-    """Return the layout of a detector of so many columns and rows: chips of this size, or several in common."""
-    return next((name for name, sides in SIDES.items() if sides == (width, height)), "quad")
 
 
 def _pixels(read: Any, pixels: Any, width: int, start: int, stop: int) -> npt.NDArray[np.int64]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 import numpy as np
+import xarray as xr
 
 from daskclust.core.data.fields import SIDES
-from daskclust.io.blocks import Block
+from daskclust.io.attrs import stored_attrs, stored_units
+from daskclust.io.blocks import blocks_of, column_dtypes
 from daskclust.io.tables.hdf5 import check_space, create_columns, import_h5py, put_block
 
 _GROUP = "entry/hits"  # as rustpix has it
@@ -16,19 +18,13 @@ _MANY = 1 << 16  # pulses of a chunk of the file
 _STEP = 25 / 96  # ns, of the clock of triggers
 
 
-def write_nexus(
-    stream: BinaryIO,
-    blocks: Iterable[Block],
-    dtypes: Mapping[str, np.dtype[Any]],
-    rows: int,
-    units: Mapping[str, str],
-    attrs: Mapping[str, Any],
-) -> None:
+def write_nexus(stream: BinaryIO, ds: xr.Dataset, dim: str) -> None:
     """Write hits as a group NXevent_data, whose pulses are the triggers that ``tof`` counts from: one without it.
 
     Beside NeXus' columns it has all variables under their names; ``event_time_offset`` is ``toa`` where there is no
     ``tof``, one dataset of two names.
     """
+    dtypes, rows, attrs = column_dtypes(ds), ds.sizes[dim], stored_attrs(ds, dim)
     has_tof, (width, height) = "tof" in dtypes, _sides(attrs)
     check_space(stream, rows * (12 + sum(dtype.itemsize for dtype in dtypes.values())))
     with import_h5py().File(stream.name, "w", track_order=True) as file:
@@ -45,10 +41,10 @@ def write_nexus(
             group.create_dataset(name, (0,), dtype, maxshape=(None,), chunks=(_MANY,))
             for name, dtype in (("event_time_zero", np.float64), ("event_index", np.int64))
         )
-        for name, unit in {**units, "event_time_offset": "ns", "event_time_zero": "ns"}.items():
+        for name, unit in {**stored_units(ds), "event_time_offset": "ns", "event_time_zero": "ns"}.items():
             group[name].attrs["units"] = unit
         stop, last = 0, np.nan
-        for block in blocks:
+        for block in blocks_of(ds, dim):
             start, stop = stop, stop + len(block["toa"])
             number = block["y"].astype(np.int32) * width + block["x"]
             if "chip" in block and attrs.get("layout") != "quad":

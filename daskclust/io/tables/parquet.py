@@ -66,13 +66,6 @@ def _encoding(dtype: np.dtype[Any], values: Any) -> tuple[str, str]:
     return "DELTA_BINARY_PACKED" if is_long else "BYTE_STREAM_SPLIT", "SNAPPY"
 
 
-def _type_of(dtype: np.dtype[Any]) -> Any:
-    """Return Arrow's type: text for objects."""
-    import pyarrow as pa
-
-    return pa.string() if dtype.kind == "O" else pa.from_numpy_dtype(dtype)
-
-
 def arrow_types(ds: xr.Dataset) -> dict[str, Any]:
     """Return the types that columns had in a file, for those that NumPy has none for; else None."""
     return {str(name): v.encoding.get("arrow") for name, v in ds.variables.items()}
@@ -110,7 +103,10 @@ class RowGroups:
     ) -> None:
         import pyarrow as pa
 
-        types = {name: (arrow or {}).get(name) or _type_of(dtype) for name, dtype in dtypes.items()}
+        types = {
+            name: (arrow or {}).get(name) or (pa.string() if dtype.kind == "O" else pa.from_numpy_dtype(dtype))
+            for name, dtype in dtypes.items()
+        }
         if event is not None:
             types = {name: kind if name == event else pa.list_(kind) for name, kind in types.items()}
         about = {name: {"units": units[name]} for name in types if name in units}

@@ -38,7 +38,7 @@ class Leaf(NamedTuple):
     told: str  # its type, for messages
     kind: Any  # Arrow's type of its values
     dtype: np.dtype[Any] | None  # in which it is read; None where it holds no numbers
-    units: bytes | None
+    units: str | None
     without: str = ""  # how it is left out, for messages
 
 
@@ -99,7 +99,7 @@ def _read_file(path: str, naming: Naming, chunks: int | None, *, is_part: bool =
     else:
         sizes = chunk_sizes(chunks, [(size, size) for size in groups])
         columns = {ours: _stored(here, leaf, rows).array(sizes) for ours, leaf in chosen.items()}
-    told = {ours: unit for ours, leaf in chosen.items() if (unit := _unit_of(leaf)) is not None}
+    told = {ours: leaf.units for ours, leaf in chosen.items() if leaf.units is not None}
     return Table(columns, naming, told, attrs)
 
 
@@ -149,11 +149,7 @@ def _stored(path: str, leaf: Leaf, rows: int) -> Stored:
     dtype = np.dtype(leaf.dtype)
     arrow = None if dtype.kind in "fiub" else leaf.kind
     read = partial(_read_rows, path, leaf)
-    return Stored(read, (path,), "Parquet", (rows,), dtype, units=_unit_of(leaf), arrow=arrow)
-
-
-def _unit_of(leaf: Leaf) -> str | None:
-    return None if leaf.units is None else leaf.units.decode("utf-8", "replace")
+    return Stored(read, (path,), "Parquet", (rows,), dtype, units=leaf.units, arrow=arrow)
 
 
 def _leaves(schema: Any, stored: list[str], is_flat: bool) -> list[Leaf]:
@@ -175,7 +171,8 @@ def _leaves(schema: Any, stored: list[str], is_flat: bool) -> list[Leaf]:
             is_number = kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)
             dtype = np.dtype(kind.to_pandas_dtype()) if is_number else None
             dtype = np.dtype(np.float64) if kinds.is_decimal(kind) else dtype
-            units = (about.metadata or {}).get(b"units")
+            told = (about.metadata or {}).get(b"units")
+            units = None if told is None else told.decode("utf-8", "replace")
             place = (column.name, name, column.name if name is None else next(within, column.name))
             leaves.append(Leaf("", *place, is_list, str(column.type), kind, dtype, units))
     names = short_names([(leaf.column,) if leaf.field is None else (leaf.column, leaf.field) for leaf in leaves])

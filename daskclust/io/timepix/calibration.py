@@ -177,11 +177,7 @@ def read_calibration(
         raise TypeError("read_calibration needs all four files a, b, c and t, or one folder that has them")
     else:
         paths = {name: Path(path) for name, path in zip("abct", (a, *others), strict=True) if path is not None}
-    for path in paths.values():
-        check_file(os.fspath(path))
-    return Calibration(
-        **{name: _check_matrix(_read_matrix(os.fspath(path)), os.fspath(path)) for name, path in paths.items()}
-    )
+    return Calibration(**{name: _read_matrix(os.fspath(path)) for name, path in paths.items()})
 
 
 def calibrate(
@@ -309,10 +305,11 @@ def _check_matrix(values: npt.ArrayLike, name: str) -> Floats:
 
 
 def _read_matrix(path: str) -> Floats:
-    """Return the numbers of a file, as many in each line as a Timepix4 has columns where the first line has these."""
+    """Return the matrix in a file: lines have as many numbers as a Timepix4 has columns, if the first one does."""
+    check_file(path)
     with open(path, "rb") as file:
         width = len(file.readline().split())
-    return read_rows(path, width if width == SIDES["timepix4"][0] else SIDES["chips"][0])
+    return _check_matrix(read_rows(path, width if width == SIDES["timepix4"][0] else SIDES["chips"][0]), path)
 
 
 def _read_table(path: Path) -> CalibrationTable:

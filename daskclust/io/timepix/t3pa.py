@@ -203,7 +203,7 @@ def _unroll(path: str, rows: Rows, turn: int | None) -> tuple[npt.NDArray[np.boo
     """Return which rows are hits, and how many times ToA started anew; ToA of hits and lost data then goes on."""
     index, toa = rows["Matrix Index"], rows["ToA"]
     overflow = rows.get("Overflow", np.zeros_like(index))
-    hit = (overflow == 0) | ((overflow == index // _CHIP) & (overflow != 0))
+    hit = (overflow == 0) | (overflow == index // _CHIP)
     timed = hit | (index == _LOST_FROM)
     times = toa[timed]
     largest = int(times.max(initial=0))

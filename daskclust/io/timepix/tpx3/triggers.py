@@ -48,11 +48,6 @@ def open_tpx3_triggers(
         ns, on the clock of the hits' ``toa``), ``channel`` (uint8, 1 or 2), ``is_rising`` (bool), ``number`` (uint16,
         the readout's count modulo 4096), ``chip`` (uint8). Counts in ``attrs``, and errors, are those of `open_tpx3`.
 
-    Raises
-    ------
-    FileNotFoundError, IsADirectoryError, ValueError
-        As `open_tpx3`.
-
     Notes
     -----
     A time has a coarse count of 3.125 ns and a fine count from 1 to 12 of 0.26 ns. Where the fine count is outside this
