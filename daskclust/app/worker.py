@@ -115,7 +115,7 @@ class Worker:
 
     def __init__(self, ds: Any) -> None:
         self._ds = ds
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Any = None  # a Popen with both pipes
 
     def call(self, function: Callable[..., Any], *arguments: Any, compiles: Callable[[Compiling], None]) -> Any:
         """Return ``function(ds, *arguments)``; it must be the function of a module.
@@ -124,8 +124,6 @@ class Worker:
         MemoryError where the process has ended, with `stop` too.
         """
         process = self.process = self.process or self._begin()
-        assert process.stdin is not None
-        assert process.stdout is not None
         try:
             _send((function, arguments), process.stdin)
             while isinstance(answer := pickle.load(process.stdout), Compiling):
@@ -146,14 +144,12 @@ class Worker:
             process.kill()
             process.wait()
             for pipe in (process.stdin, process.stdout):
-                assert pipe is not None
                 with suppress(OSError):  # what was to be sent
                     pipe.close()
 
-    def _begin(self) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen([sys.executable, "-c", _BEGIN], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    def _begin(self) -> Any:
+        process: Any = subprocess.Popen([sys.executable, "-c", _BEGIN], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.process = process
-        assert process.stdin is not None
         with suppress(OSError):  # the reader reports it
             _send(sys.path, process.stdin)
             _send(self._ds, process.stdin)
