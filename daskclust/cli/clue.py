@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from daskclust.cli._estimate import estimate
-from daskclust.cli._job import Job, Running
+from daskclust.cli._job import Job, Running, count_of
 from daskclust.cli._options import (
     Chunks,
     ColumnOptions,
@@ -114,7 +114,7 @@ def clue(
         n, count = int(result["label"].size), int(result["is_seed"].data.sum())
         job.summary = {"hits": n, "clusters": count, "noise": int((result["label"].data < 0).sum())}
         if of_showers is not None:
-            job.summary["showers"] = int(result["shower"].data.max()) + 1 if n else 0
+            job.summary["showers"] = count_of(result["shower"])
         job.none("clusters", lambda: _why(result, given["rhoc"]))
         if 2 * count > n > 1 and isinstance(given["dc"], float):
             unit = result[(axes or ("x",))[0]].attrs.get("units", "the unit of the file")

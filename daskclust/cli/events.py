@@ -10,11 +10,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from daskclust.cli._errors import Terminated, handling
 from daskclust.cli._estimate import estimate
-from daskclust.cli._job import Job, Running
+from daskclust.cli._job import Job, Running, count_of
 from daskclust.cli._options import ColumnOptions, ParametersOf, clustering, in_unit_of, words_of
 from daskclust.cli.pixels.in_time import ROUND, windows
 from daskclust.cli.pixels.noisy import NoisyPixels
@@ -86,7 +86,7 @@ def events(
         estimate(job, pixels.open_as_is, lambda *_: EventPlan.cost, None, ROUND, in_windows=in_windows)
         return
     ending = Ending(keep=pixels.follow)
-    by_frame: Literal["all"] | None = "all" if builder.dt_max is None else None
+    by_frame = builder.dt_max is None
     if pixels.is_raw and run.only is not None:
         job.check_columns(("x", "y", "toa", "tot", "chip", "frame", "energy", "tof"), "events")
     with job.started():
@@ -143,8 +143,8 @@ def _why(pixels: Pixels, builder: EventBuilder, prepare: Prepare, job: Job) -> s
     from daskclust.events.estimator import EventBuilder
 
     every = EventBuilder(**{**builder.get_params(), "min_hits": 1})
-    by_frame: Literal["all"] | None = "all" if every.dt_max is None else None
-    streams = (windows(file.open(for_dask=False, by_frame=by_frame), every, prepare, job) for file in pixels.each())
+    opened = (file.open(for_dask=False, by_frame=every.dt_max is None) for file in pixels.each())
+    streams = (windows(data, every, prepare, job) for data in opened)
     largest = max(int(table["size"].max(initial=0)) for stream in streams for table in stream)
     return f"min-hits {builder.min_hits} exceeds the largest cluster, {largest}"
 
@@ -241,12 +241,8 @@ def _numbered_on(found: dict[str, xr.Dataset]) -> tuple[xr.Dataset, list[int]]:
         if before:
             found[file] = hits.assign(label=label.where(label < 0, label + before))
         if len(ends) + 1 < len(found):
-            ends.append(before + _count(label))
+            ends.append(before + count_of(label))
     return (joined(found) if len(found) > 1 else found[file]), ends
-
-
-def _count(label: xr.DataArray) -> int:
-    return int(label.max()) + 1 if label.size else 0
 
 
 def _write_result(result: xr.Dataset, ends: list[int], where: str | None, job: Job, *, has_noise: bool) -> None:
@@ -260,7 +256,7 @@ def _write_result(result: xr.Dataset, ends: list[int], where: str | None, job: J
     if "table" in job.outputs or where is not None:
         with job.stage("table"):
             table = cluster_table(result).drop_vars(["noise_size", "noise_weight"])
-    count = _count(result["label"]) if table is None else table.sizes["cluster"]
+    count = count_of(result["label"]) if table is None else table.sizes["cluster"]
     noise = int((result["label"] < 0).sum()) if has_noise else 0
     job.summary = {"hits": result.sizes["hit"], "clusters": count, "noise_hits": noise}
     if table is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from daskclust.cli._estimate import estimate
-from daskclust.cli._job import Job, Running
+from daskclust.cli._job import Job, Running, count_of
 from daskclust.cli._options import (
     Axes,
     Box,
@@ -181,7 +181,7 @@ def dbscan(
         given = in_unit_of(space.get("units") or points[(axes or ["x"])[0]].attrs.get("units"), given)
         parameters |= given
         result = job.cluster(points, "dbscan", parameters, ["label", "is_core"])
-        count = _count(result["label"])
+        count = count_of(result["label"])
         job.summary = {
             "points": int(result["label"].size),
             "clusters": count,
@@ -266,7 +266,7 @@ def fof(
         linking_length = parameters["linking_length"]
         result = job.cluster(particles, "fof", parameters, ["label"])
         label = result["label"]
-        count = _count(label)
+        count = count_of(label)
         box = _box_of(particles, parameters)
         is_closed = box is not None and all(np.ravel(box)) and label.size > 0
         separation = mean_separation(particles.assign_attrs(boxsize=box), 1.0) if is_closed else None
@@ -336,7 +336,7 @@ def hdbscan(
         parameters |= given
         result = job.cluster(points, "hdbscan", parameters, ["label", "probability", "outlier_score"])
         label = result["label"]
-        count = _count(label)
+        count = count_of(label)
         job.summary = {"points": int(label.size), "clusters": count, "noise": int((label.data < 0).sum())}
         job.none("clusters", lambda: f"no {given['min_cluster_size']} points stay together apart from all others")
         job.save_points(result, "hdbscan", is_converted=file.units_of_columns is not None)
@@ -348,7 +348,3 @@ def hdbscan(
     explored = {name: given[name] for name in given if name not in ("min_samples", *_NOT_EXPLORED)}
     shown = {"coordinates": coordinates, **explored}
     job.next("hdbscan", shown, *more, *_box_in_words(_box_of(points, parameters)), reading=file.words)
-
-
-def _count(label: xr.DataArray) -> int:
-    return int(label.data.max()) + 1 if label.size else 0
