@@ -66,7 +66,7 @@ class Latest:
         if self._later is None:
             self._run(steps, self._wanted, lambda show: show())
         else:
-            _thread().submit(self._run, steps, self._wanted, self._later)
+            thread_named("daskclust-explore").submit(self._run, steps, self._wanted, self._later)
 
     def _run(self, steps: Iterator[Show], mine: int, later: Later) -> None:
         try:
@@ -103,8 +103,9 @@ def later_in(document: Any) -> Later | None:
 
 
 @functools.cache
-def _thread() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="daskclust-explore")
+def thread_named(name: str) -> ThreadPoolExecutor:
+    """Return what runs functions one after the other in a thread, the same for all explorers."""
+    return ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
 
 
 class Worker:
