@@ -381,11 +381,10 @@ class ClustAccessor:
             return self._with(estimator, self._hits(estimator), {})
         if system == "hca":
             return with_hierarchy(self._ds, estimator, coordinates)
-        if system == "hdbscan":
-            return self._with(estimator, points_of(self._ds, coordinates), {})
         if system == "showers":
             return self._with(estimator, points_of(self._ds, SHOWER_AXES), {})
-        roles: Roles = {} if system == "fof" else {"weight": (weight, WEIGHT if system == "clue" else ())}
+        weighed: Roles = {"weight": (weight, WEIGHT if system == "clue" else ())}
+        roles = weighed if system in ("clue", "dbscan") else {}
         return self._with(estimator, *in_roles(points_of(self._ds, coordinates), roles))
 
     def _hits(self, builder: Any) -> Points:

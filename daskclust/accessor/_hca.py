@@ -36,8 +36,10 @@ def cluster_cells(
     points, dim, left_out = cells_in(ds, coordinates)
     labels, source = apriori_of(ds, apriori, dim)
     n, every = len(points.X), points
-    chosen = slice(None) if sample is None else _draw(check_whole("sample", sample, 1), rng, n)
+    chosen: Any = slice(None)
     if sample is not None:
+        count = min(check_whole("sample", sample, 1), n)
+        chosen = np.sort(np.random.default_rng(rng).choice(n, count, replace=False, shuffle=False))
         points = points._replace(X=_computed(points.X, chosen), columns={})
         labels = labels if labels is None or np.ndim(labels) == 0 else _computed(plain("apriori", labels), chosen)
     cut = cut_of(**cut, n=len(points.X))
@@ -64,11 +66,6 @@ def with_hierarchy(ds: xr.Dataset, estimator: Any, coordinates: Sequence[str] | 
     cut = {"n_clusters": estimator.n_clusters, "min_size": 1}
     used = {"apriori": repr(estimator.apriori_source_), **cut, **left_out}
     return with_results(ds, estimator, points, (dim,), used, cut)
-
-
-def _draw(sample: int, rng: Any, n: int) -> Any:
-    """Return the numbers of a sample of n cells, ascending."""
-    return np.sort(np.random.default_rng(rng).choice(n, min(sample, n), replace=False, shuffle=False))
 
 
 def _computed(values: Any, chosen: Any) -> Any:

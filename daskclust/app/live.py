@@ -11,7 +11,6 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Hashable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +26,7 @@ from daskclust.app.tools.comparing import Kept
 from daskclust.app.tools.export import Seen
 from daskclust.app.views._scene import Scene, View
 from daskclust.app.widgets import button
-from daskclust.app.worker import LONG, Later, Latest, Show, Worker, later_in
+from daskclust.app.worker import LONG, Later, Latest, Show, Worker, later_in, thread_named
 from daskclust.core.data.quote import in_html
 from daskclust.core.device.machine_code.compiling import Clock, Compiling, listening
 
@@ -156,7 +155,8 @@ class Live(Viewer):
         keys = {view: self._key(view, scene, settings[view]) for view in self.views}
         changed = [view for view in self.views if self._shown.get(view) != keys[view]]
         # the table is made beside the pictures; of few points it is quick, and a hierarchy uses the same kernels
-        making = _beside().submit(getattr, scene.outcome, "table") if len(scene.outcome.label) > _MANY else None
+        beside = thread_named("daskclust-explore-table")
+        making = beside.submit(getattr, scene.outcome, "table") if len(scene.outcome.label) > _MANY else None
         pictures = {view: view.prepare(scene, settings[view]) for view in changed if view in self._pictures}
         if making is not None:
             making.result()
@@ -358,11 +358,6 @@ class Live(Viewer):
             f"<h1><b>{outcome.request.system.title}</b></h1><span class='counts {look.name}'>{counts}</span> &ensp;"
             f"<span class='{kind}' role='status'>{in_html(now)}</span>"
         )
-
-
-@functools.cache
-def _beside() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="daskclust-explore-table")
 
 
 def _number(value: Any) -> str:

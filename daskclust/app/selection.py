@@ -6,6 +6,7 @@ Python lines that make the mask as ``inside``, of expressions for these columns.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -42,7 +43,7 @@ class Range(NamedTuple):
 
 def mask_of(ranges: Sequence[Range], columns: Columns) -> Mask:
     """Return which points are in all of some ranges, one or more."""
-    return np.asarray(np.logical_and.reduce([each.mask(columns) for each in ranges]))
+    return functools.reduce(np.logical_and, [each.mask(columns) for each in ranges])
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -19,10 +19,11 @@ import xarray as xr
 
 from daskclust.app.opening import part_of
 from daskclust.app.parameters import Parameter, complete
-from daskclust.app.selection import Mask, Range, Selection
+from daskclust.app.selection import Mask, Range, Selection, mask_of
 from daskclust.app.slices import chips_of, slices_of
 from daskclust.app.systems import ExplorerSystem, Ground, names_for, point_columns, system_for
 from daskclust.core.device.machine_code.compiling import Clock
+from daskclust.io import to_device
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,14 @@ class Outcome:
         selected = ("cluster", number[rows], {"long_name": "chosen points", "units": "1"})
         return self.table.isel(cluster=rows).assign(selected=selected)
 
+    def within(
+        self, axes: tuple[str, str], ends: tuple[tuple[float, float], tuple[float, float]], parts: Sequence[Range]
+    ) -> Mask:
+        """Return which points a picture shows whose axes have these ends: those of parts, and none that is hidden."""
+        sides = [Range(name, *limits) for name, limits in zip(axes, ends, strict=True)]
+        inside = mask_of([*sides, *parts], self.columns)
+        return inside if self.hidden is None else inside & ~self.hidden
+
     @cached_property
     def columns(self) -> dict[str, npt.NDArray[Any]]:
         """Variables that pictures may have on their axes, and ``label``."""
@@ -128,7 +137,7 @@ class State:
         self, ds: xr.Dataset, system: str | None = None, *, source: tuple[str, ...] = (), **parameters: Any
     ) -> None:
         ds, self.part = part_of(ds)
-        self.ds = _in_memory(ds)
+        self.ds = to_device(ds.compute(), "cpu")
         if not max(self.ds.sizes.values(), default=0):
             raise ValueError("the data set has no points; there is nothing to explore")
         self.source = source if self.part is None else (*source, *self.part.lines)
@@ -227,11 +236,3 @@ class State:
     def mask(self) -> Mask | None:
         """Which points are chosen; None where no selection is."""
         return self.chosen.mask
-
-
-def _in_memory(ds: xr.Dataset) -> xr.Dataset:
-    from daskclust.core.device.arrays import to_host
-
-    loaded = ds.compute()
-    on_host = {name: np.asarray(to_host(v.data)) for name, v in loaded.data_vars.items()}
-    return loaded.assign({name: loaded[name].copy(data=values) for name, values in on_host.items()})

@@ -66,7 +66,7 @@ class Latest:
         if self._later is None:
             self._run(steps, self._wanted, lambda show: show())
         else:
-            _thread().submit(self._run, steps, self._wanted, self._later)
+            thread_named("daskclust-explore").submit(self._run, steps, self._wanted, self._later)
 
     def _run(self, steps: Iterator[Show], mine: int, later: Later) -> None:
         try:
@@ -103,8 +103,9 @@ def later_in(document: Any) -> Later | None:
 
 
 @functools.cache
-def _thread() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="daskclust-explore")
+def thread_named(name: str) -> ThreadPoolExecutor:
+    """Return what runs functions one after the other in a thread, the same for all explorers."""
+    return ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
 
 
 class Worker:
@@ -115,7 +116,7 @@ class Worker:
 
     def __init__(self, ds: Any) -> None:
         self._ds = ds
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Any = None  # a Popen with both pipes
 
     def call(self, function: Callable[..., Any], *arguments: Any, compiles: Callable[[Compiling], None]) -> Any:
         """Return ``function(ds, *arguments)``; it must be the function of a module.
@@ -124,8 +125,6 @@ class Worker:
         MemoryError where the process has ended, with `stop` too.
         """
         process = self.process = self.process or self._begin()
-        assert process.stdin is not None
-        assert process.stdout is not None
         try:
             _send((function, arguments), process.stdin)
             while isinstance(answer := pickle.load(process.stdout), Compiling):
@@ -146,14 +145,12 @@ class Worker:
             process.kill()
             process.wait()
             for pipe in (process.stdin, process.stdout):
-                assert pipe is not None
                 with suppress(OSError):  # what was to be sent
                     pipe.close()
 
-    def _begin(self) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen([sys.executable, "-c", _BEGIN], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    def _begin(self) -> Any:
+        process: Any = subprocess.Popen([sys.executable, "-c", _BEGIN], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.process = process
-        assert process.stdin is not None
         with suppress(OSError):  # the reader reports it
             _send(sys.path, process.stdin)
             _send(self._ds, process.stdin)

@@ -276,10 +276,11 @@ class Job:
         if "output" not in self.outputs:
             return
         dim, own = result["label"].dims[0], self._own
-        added = (
-            ["label"] if system == "hca" else [*RESULTS[system], *self.more]
-        )  # a height would be a channel of these cells
-        if own is not None and own.rows == result.sizes[dim] and (is_converted or not self._has_all(result, added)):
+        # of cells a height would be a channel
+        added = ["label"] if system == "hca" else [*RESULTS[system], *self.more]
+        columns = {} if own is None else own.columns
+        has_all = all(_is_as_read(result, name, column) for name, column in columns.items() if name not in added)
+        if own is not None and own.rows == result.sizes[dim] and (is_converted or not has_all):
             added += [name for name in ("event", "source") if name in result.variables and name not in own.columns]
             with self.stage("reading"):
                 ds = own.dataset(str(dim), result.chunks.get(dim))
@@ -315,13 +316,6 @@ class Job:
                 known = {name: hits[name].data for name in found if _is_as_read(hits, name, own.columns[name])}
                 hits = own.at(rows, "hit", known).assign(hits[added]).assign_attrs(hits.attrs)
         return hits if self._only is None else hits[self._only]
-
-    def _has_all(self, result: xr.Dataset, added: Sequence[str]) -> bool:
-        """Return whether a result has all columns of the source as they are there."""
-        for name, column in (self._own.columns if self._own else {}).items():
-            if name not in added and not _is_as_read(result, name, column):
-                return False
-        return True
 
     def write(self, name: str, write: Callable[[Path], None]) -> None:
         """Write an output, if it is asked for."""

@@ -16,7 +16,7 @@ import typer
 from rich.markup import escape
 
 from daskclust.cli._console import emit, errors
-from daskclust.cli._errors import Terminated, Trouble, fault, handling, in_options, trouble
+from daskclust.cli._errors import Terminated, fault, handling, in_options, trouble
 from daskclust.core.run.ending import flush
 
 _NAME = "daskclust"
@@ -46,7 +46,10 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
 
 
 def tell_error(error: BaseException, command: Any, as_json: bool, source: str = "") -> int:
-    """Tell what went wrong, with one of several sources, and return the exit code; of a fault also where it is."""
+    """Tell what went wrong, with one of several sources, and return the exit code; of a fault also where it is.
+
+    It is told in two lines on standard error, with --json also as a document on standard output.
+    """
     told, kept = trouble(error, command), vars(error).get("kept", {})  # kept: of a readout, see `Ending`
     if told is None or os.environ.get("DASKCLUST_TRACEBACK", "0") not in ("", "0"):
         traceback.print_exception(error)
@@ -56,7 +59,18 @@ def tell_error(error: BaseException, command: Any, as_json: bool, source: str = 
         told = told._replace(hint="; ".join([kept["hint"], told.hint][: 1 + is_of_system]))
     if source not in told.what:
         told = told._replace(what=f"{source}: {told.what}")
-    return _tell(told, as_json, kept.get("summary", {}))
+    try:
+        if as_json:
+            document = {"kind": told.kind, "what": told.what, "hint": told.hint, "exit_code": told.status}
+            emit(kept.get("summary", {}) | {"error": document})
+        else:
+            sys.stdout.flush()
+    except OSError:
+        _let_go_of_output()
+    with suppress(OSError):  # where nobody is there to be told
+        for style, name, text in (("bold red", "error", told.what), ("bold", "hint", told.hint)):
+            errors.print(f"[{style}]{name}:[/] {escape(text)}", highlight=False, soft_wrap=True)
+    return told.status
 
 
 def leave(status: int) -> NoReturn:
@@ -82,23 +96,6 @@ def _call(program: Any, arguments: Sequence[str]) -> int:
             raise
         return 2  # the help has been shown
     return 0
-
-
-def _tell(told: Trouble, as_json: bool, summary: dict[str, Any]) -> int:
-    """Print what went wrong: two lines on standard error, with --json also a document on standard output."""
-    try:
-        if as_json:
-            emit(
-                summary | {"error": {"kind": told.kind, "what": told.what, "hint": told.hint, "exit_code": told.status}}
-            )
-        else:
-            sys.stdout.flush()
-    except OSError:
-        _let_go_of_output()
-    with suppress(OSError):  # where nobody is there to be told
-        for style, name, text in (("bold red", "error", told.what), ("bold", "hint", told.hint)):
-            errors.print(f"[{style}]{name}:[/] {escape(text)}", highlight=False, soft_wrap=True)
-    return told.status
 
 
 def _let_go_of_output() -> None:

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from daskclust.cli._console import console
-from daskclust.io.files import HDF5, MAGIC, OUTPUTS, check_file, files_of, numeric_order, split_member
+from daskclust.io.files import HDF5, MAGIC, check_file, files_of, numeric_order, split_member
 from daskclust.io.replacing import check_replaced, clash, place_of
 
 PIPE = "-"
@@ -143,12 +143,9 @@ def check_source(source: str | Path) -> None:
         check_file(name)
 
 
-def check_outputs(
-    sources: Sequence[str | Path], outputs: Mapping[str, Path | None], suffixes: Sequence[str] = OUTPUTS
-) -> None:
+def check_outputs(sources: Sequence[str | Path], outputs: Mapping[str, Path], suffixes: Sequence[str]) -> None:
     """Refuse, before any work, outputs by option that are no files of a kind, the input, or one and the same."""
-    given = {option: path for option, path in outputs.items() if path is not None}
-    for option, path in given.items():
+    for option, path in outputs.items():
         if path.suffix not in suffixes:
             raise ValueError(f"{option} must be a file with one of {', '.join(suffixes)}, got {path}")
         place, _ = place_of(path)
@@ -164,5 +161,5 @@ def check_outputs(
             raise IsADirectoryError(f"{path} is a folder, not a file to write to; name a file in it")
         if not os.access(folder, os.W_OK):
             raise PermissionError(f"nothing may be written to the folder {folder}; write to another one")
-    if len({os.path.realpath(path) for path in given.values()}) < len(given):
-        raise ValueError(f"{' and '.join(given)} are one file, {path}; write to different ones")
+    if len({os.path.realpath(path) for path in outputs.values()}) < len(outputs):
+        raise ValueError(f"{' and '.join(outputs)} are one file, {path}; write to different ones")

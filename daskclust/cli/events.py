@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from daskclust.cli._errors import Terminated, handling
 from daskclust.cli._estimate import estimate
@@ -86,7 +86,7 @@ def events(
         estimate(job, pixels.open_as_is, lambda *_: EventPlan.cost, None, ROUND, in_windows=in_windows)
         return
     ending = Ending(keep=pixels.follow)
-    by_frame: Literal["all"] | None = "all" if builder.dt_max is None else None
+    by_frame = builder.dt_max is None
     if pixels.is_raw and run.only is not None:
         job.check_columns(("x", "y", "toa", "tot", "chip", "frame", "energy", "tof"), "events")
     with job.started():
@@ -143,8 +143,8 @@ def _why(pixels: Pixels, builder: EventBuilder, prepare: Prepare, job: Job) -> s
     from daskclust.events.estimator import EventBuilder
 
     every = EventBuilder(**{**builder.get_params(), "min_hits": 1})
-    by_frame: Literal["all"] | None = "all" if every.dt_max is None else None
-    streams = (windows(file.open(for_dask=False, by_frame=by_frame), every, prepare, job) for file in pixels.each())
+    opened = (file.open(for_dask=False, by_frame=every.dt_max is None) for file in pixels.each())
+    streams = (windows(data, every, prepare, job) for data in opened)
     largest = max(int(table["size"].max(initial=0)) for stream in streams for table in stream)
     return f"min-hits {builder.min_hits} exceeds the largest cluster, {largest}"
 

@@ -152,8 +152,7 @@ def hca(
         if has_cut:
             job.summary |= {"clusters": int(label.max(initial=-1)) + 1, "noise": int((label < 0).sum())}
             job.none("clusters", lambda: _why(Z, cut))
-        is_bare = job.outputs.get("output", paths[0]).suffix == ".npy"
-        if is_bare:
+        if job.outputs.get("output", paths[0]).suffix == ".npy":
             job.write("output", lambda target: _save(label, target))
         else:
             job.save_points(result, "hca")
@@ -233,18 +232,14 @@ def _write_tree(result: xr.Dataset, path: Path, about: dict[Any, Any]) -> None:
     write_hits(xr.Dataset({name: ("merge", values) for name, values in columns.items()}, attrs=attrs), path)
 
 
-def _labelled(result: xr.Dataset) -> xr.Dataset:
-    """Return cells with labels; heights of points would be a channel, were the file read again."""
-    return result.drop_vars(["point_height", "linkage", "is_apriori", "linkage_column"]).as_numpy()
-
-
 def _table(result: xr.Dataset, count: int) -> xr.Dataset:
     """Return the sizes of clusters, and of each channel mean, spread and extent."""
     from daskclust.io.cytometry.rows import VARIABLES
     from daskclust.io.cytometry.write import columns_of
     from daskclust.properties import cluster_table
 
-    cells = columns_of(_labelled(result))
+    # heights of points would be a channel
+    cells = columns_of(result.drop_vars(["point_height", "linkage", "is_apriori", "linkage_column"]).as_numpy())
     channels = [str(name) for name in cells if name not in VARIABLES]
     return cluster_table(cells, weight=None, coords=channels, n_clusters=count)
 

@@ -147,9 +147,6 @@ def explore(
         variable = ds.variables.get("toa", ds.variables.get("x"))
         unit = None if variable is None else variable.attrs.get("units")
         parameters = in_unit_of(unit, {name: value for name, value in parameters.items() if value is not None})
-        if "dc" in parameters:  # separations are as of the estimator
-            parameters["delta_c"] = parameters.get("delta_c", parameters["dc"])
-            parameters["delta_o"] = parameters.get("delta_o", parameters["delta_c"])
         is_here = address in ("localhost", "127.0.0.1", "::1")
         secret = secrets.token_urlsafe() if token or not is_here else None
         server = serve(

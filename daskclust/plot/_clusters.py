@@ -156,19 +156,16 @@ def _draw(
     if seeds:
         which = result["is_seed"].values[chosen].astype(bool)
         columns = {name: values[which] for name, values in columns.items()}
-        elements += _seeds((xs[which], ys[which]), columns, dims, size + 5.0, pixels)
+        stars, size = (xs[which], ys[which]), size + 5.0
+        if is_few(len(stars[0]), pixels):
+            elements.append(labelled(stars, columns, dims, "seed", "star", size))
+        else:  # they would hide each other: how many there are
+            elements += cloud(stars, kdims, "seed", INK, "star", size, raster=True, pixels=(pixels, pixels))
     is_noise = labels == NOISE
     count = len(np.unique(labels[~is_noise]))
     title = f"{count:,} clusters, {int(is_noise.sum()):,} of {len(labels):,} points noise{result.attrs['source']}"
     title = title if layer is None else f"layer {layer}: {title}"
     return overlay(elements, kdims, title, aspect=aspect_of(result, (x, y), (xs, ys)))
-
-
-def _seeds(xy: tuple[Array, Array], columns: dict[str, Array], dims: list[Any], size: float, pixels: int) -> list[Any]:
-    """Return stars, or where they would hide each other how many there are."""
-    if not is_few(len(xy[0]), pixels):
-        return cloud(xy, dims[:2], "seed", INK, "star", size, raster=True, pixels=(pixels, pixels))
-    return [labelled(xy, columns, dims, "seed", "star", size)]
 
 
 def _links(

@@ -101,13 +101,13 @@ def condensed_tree(tree: Any, p: int = 100, *, labels: Any = None, logy: bool = 
     count = int(labels.max(initial=NOISE)) + 1
     named = count <= _MOST_NAMED
     elements = []
-    for label in sorted({label if named or label < 0 else label % len(COLORS) for label in owner.tolist()}):
-        color, words, size = COLORS[label % len(COLORS)], "not chosen", np.count_nonzero(labels == label)
-        if label >= 0:
-            words = f"cluster {label}: {size:,}" if named else f"clusters {label}, {label + len(COLORS)}, ..."
-        is_own = owner == label if named or label < 0 else (owner >= 0) & (owner % len(COLORS) == label)
+    group = owner if named else np.where(owner < 0, owner, owner % len(COLORS))
+    for label in np.unique(group).tolist():
+        is_own, color, words = group == label, COLORS[label % len(COLORS)], "not chosen"
         kinds = [(is_own, NOISE_COLOR, NOISE_ALPHA)]
         if label >= 0:
+            size = np.count_nonzero(labels == label)
+            words = f"cluster {label}: {size:,}" if named else f"clusters {label}, {label + len(COLORS)}, ..."
             kinds = [(is_own & is_chosen, color, 1.0), (is_own & ~is_chosen, color, INSIDE)]
         for which, color, alpha in kinds:
             if not which.any():

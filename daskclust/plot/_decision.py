@@ -139,9 +139,8 @@ def _kinds(result: xr.Dataset, thresholds: tuple[Any, float | None, float | None
         seed = result["is_seed"].values.astype(bool)
         if "is_outlier" in result:
             outlier = result["is_outlier"].values.astype(bool)
-            return {SEED: seed, OUTLIER: outlier, FOLLOWER: ~seed & ~outlier}
-        # descendants of outliers are noise too, but near to their nearest higher
-        outlier = ~seed & (result["label"].values == NOISE) & (delta > (0.0 if delta_o is None else delta_o))
+        else:  # descendants of outliers are noise too, but near to their nearest higher
+            outlier = ~seed & (result["label"].values == NOISE) & (delta > (0.0 if delta_o is None else delta_o))
     return {SEED: seed, OUTLIER: outlier, FOLLOWER: ~seed & ~outlier}
 
 

@@ -183,6 +183,8 @@ def mass_function(
     >>> mass_function(table, bins=2).get(1).dimension_values("number").tolist()  # of 1 dex each
     [3.0, 1.0]
     """
+    from scipy.special import gammaincinv
+
     bins = check_whole("bins", bins, 1)
     table = in_memory(table, (mass,), _AXES, dim="cluster")
     values, note = finite(table[mass], mass)
@@ -197,7 +199,9 @@ def mass_function(
     middle = np.sqrt(edges[1:] * edges[:-1])[number > 0]
     per = (np.diff(np.log10(edges)) * (np.prod(sides) if by_volume else 1.0))[number > 0]
     number = number[number > 0]
-    height, low, high = number / per, *(limit / per for limit in _poisson_limits(number))
+    height = number / per
+    # the ends of the central 68 % interval of means of Poisson distributions, by the numbers they gave
+    low, high = gammaincinv(number, _ONE_SIGMA) / per, gammaincinv(number + 1.0, 1.0 - _ONE_SIGMA) / per
     words = "halos per dex" + (f" per {_power(unit_of(table[axes[0]]), len(axes))}" if by_volume else "")
     kdims = [dimension(table[mass], mass), hv.Dimension("number", label=words)]
     bars = hv.ErrorBars((middle, height, height - low, high - height), kdims[0], [kdims[1], "below", "above"])
@@ -242,13 +246,6 @@ def _images(
         rows = np.flatnonzero(np.logical_and.reduce(inside)) if any(turns) else np.arange(len(moved))
         found += [(moved[row], int(row)) for row in rows]
     return found
-
-
-def _poisson_limits(number: npt.NDArray[Any]) -> tuple[Float, Float]:
-    """Return the ends of the central 68 % interval of means of Poisson distributions, by the numbers they gave."""
-    from scipy.special import gammaincinv
-
-    return gammaincinv(number, _ONE_SIGMA), gammaincinv(number + 1.0, 1.0 - _ONE_SIGMA)
 
 
 def _power(unit: str, power: int) -> str:

@@ -47,8 +47,7 @@ def event_display(
         Timepix hits: ``x``, ``y``, ``toa``, and ``tot`` and ``label`` where they are used; times in ns, or in the unit
         that they name. The columns of an array are ``x``, ``y``, ``toa`` and ``chip``.
     labels : array_like of int, shape (n_hits,), str or fitted estimator, optional
-        Cluster numbers, noise -1: an array, a variable or column of `data`, or the estimator that was fitted to it.
-        Default: ``label`` if `data` has it.
+        As for `daskclust.plot.clusters`. Default: ``label`` if `data` has it.
     window : tuple of float, optional
         First and last time in ns, both included. Default: all.
     clusters : sequence of int, optional

@@ -35,13 +35,10 @@ def scatter3d(
         Points, with ``label`` where `labels` are not given: hits of a calorimeter, particles of a box, hits of a
         detector (of one chip: all chips are drawn into the same pixels). The columns of an array are ``x``, ``y`` and
         ``z``.
-    x, y : str
-        Variables for the axes.
+    x, y, labels
+        As for `clusters`.
     z : str, optional
-        The third one. Default: the first of ``z``, ``toa`` and ``layer`` that `data` has.
-    labels : array_like of int, shape (n,), str or fitted estimator, optional
-        Cluster of each point, -1 noise: an array, a variable or column of `data`, or the estimator that was fitted to
-        it.
+        The third axis. Default: the first of ``z``, ``toa`` and ``layer`` that `data` has.
     most : int, default 100_000
         Of more points so many are drawn, chosen at random and the same ones each time; the title tells.
 
@@ -72,7 +69,10 @@ def scatter3d(
     """
     most = check_whole("most", most, 1)
     _load_plotly()
-    names = [x, y, _depth(data, (x, y), labels) if z is None else z]
+    if z is None:
+        known = opened(data, (x, y), _DEPTHS, labels=labels).variables
+        z = next((name for name in _DEPTHS if name in known), _DEPTHS[0])
+    names = [x, y, z]
     result = in_memory(data, [*names, "label"], labels=labels)
     labels_there, n = result["label"].values, result["label"].size
     chosen = np.arange(n) if n <= most else np.sort(np.random.default_rng(0).permutation(n)[:most])
@@ -82,12 +82,6 @@ def scatter3d(
     title = f"{len(np.unique(labels_there[~is_noise])):,} clusters, {is_noise.sum():,} of {n:,} points noise"
     title += f", {most:,} drawn" if n > most else ""
     return _drawn(points, title + source_of(data, labels), _ratio(kdims, columns))
-
-
-def _depth(data: Any, others: tuple[str, str], labels: Any) -> str:
-    """Return the third axis of what is given without one."""
-    known = opened(data, others, _DEPTHS, labels=labels).variables
-    return next((name for name in _DEPTHS if name in known), _DEPTHS[0])
 
 
 def _axis(column: xr.DataArray, name: str, chosen: Array) -> tuple[Array, hv.Dimension]:

@@ -73,7 +73,14 @@ def dendrogram(Z: Any, p: int = 30, *, labels: Any = None, min_size: int | float
         dots = hv.Points((*stubs, left_out), kdims, ["points"], label="left out")
         bokeh = {"size": 3.5, "tools": ["hover"]}
         elements.append(styled(dots, bokeh, {"s": 8}, color=NOISE_COLOR, show_legend=False))
-    return _framed(elements, kdims, top, n, left_out, source_of(data))
+    count = len(top.linkage) + 1
+    sizes = top.sizes[leaf_order(top.linkage)].tolist() if count <= _MOST_TICKS else []
+    ticks = [(place, f"{size:,}") for place, size in enumerate(sizes)] or [(0, "")]
+    title = f"{n:,} points, {count:,} clusters at the top"
+    title += f", {len(left_out):,} smaller ones of {int(left_out.sum()):,} points left out" if len(left_out) else ""
+    xlim, ylim = axis_limits(top)
+    both: dict[str, Any] = {"xticks": ticks, "xrotation": 0 if count <= _LEVEL_TICKS else 90}
+    return overlay(elements, kdims, title + source_of(data), **both, xlim=xlim, ylim=ylim)
 
 
 def point_height_scatter(Z1: Any, Z2: Any, *, names: tuple[str, str] = ("first", "second")) -> hv.Overlay:
@@ -172,20 +179,6 @@ def _lines(lines: dict[int, Lines], labels: npt.NDArray[Any] | None, kdims: list
         segments = hv.Segments(some, [*kdims, *ends], label=words)
         elements.append(styled(segments, {"line_width": 1.8}, {"linewidth": 1.5}, color=color, show_legend=named))
     return elements
-
-
-def _framed(elements: list[Any], kdims: list[Any], top: Top, n: int, left_out: Ids, source: str) -> Any:
-    """Return the overlay with sizes at leaves."""
-    p = len(top.linkage) + 1
-    order = leaf_order(top.linkage)
-    shown = order if p <= _MOST_TICKS else order[:0]
-    ticks = [(place, f"{size:,}") for place, size in enumerate(top.sizes[shown].tolist())] or [(0, "")]
-    title = f"{n:,} points, {p:,} clusters at the top"
-    title += f", {len(left_out):,} smaller ones of {int(left_out.sum()):,} points left out" if len(left_out) else ""
-    title += source
-    xlim, ylim = axis_limits(top)
-    both: dict[str, Any] = {"xticks": ticks, "xrotation": 0 if p <= _LEVEL_TICKS else 90}
-    return overlay(elements, kdims, title, **both, xlim=xlim, ylim=ylim)
 
 
 def _margins(low: float, high: float) -> tuple[float, float]:

@@ -41,6 +41,7 @@ DATA: dict[str, Any] = {
     "space": box,
     "time": lambda: datasets.timepix(60_000, rng=0).drop_vars("truth"),
     "events": calorimeter,
+    "particles": lambda: box().assign_attrs(boxsize=1e5),
     "layers": lambda: datasets.calorimeter(40, 1000, size=100.0, rng=1).drop_vars("truth"),
 }
 
@@ -56,7 +57,8 @@ def test_a_part_has_all_points_within_its_limits(name: str, order: str) -> None:
     assert part is not None
     inside = np.logical_and.reduce([(ds[key] >= low) & (ds[key] <= high) for key, (low, high) in part.inside.items()])
     xr.testing.assert_identical(found, ds.isel({dim: np.flatnonzero(inside)}))
-    assert set(part.inside) == {"space": {"x", "y"}, "time": {"toa"}, "events": {"event"}, "layers": {"layer"}}[name]
+    names = {"time": {"toa"}, "events": {"event"}, "layers": {"layer"}}
+    assert set(part.inside) == names.get(name, {"x", "y"})
     size = ds.nbytes / ds.sizes[dim]
     most = max(1000, int(0.5 * MEMORY / (16 * size)))
     assert 0.3 * most < found.sizes[dim] < 1.5 * most
@@ -120,7 +122,9 @@ def test_a_file_is_opened_in_part_and_its_lines_make_the_same(tmp_path: Path) ->
     np.testing.assert_array_equal(names["result"]["label"], given.present.label)
 
 
-@pytest.mark.parametrize(("name", "system"), quick_first([("space", "dbscan"), ("time", "events"), ("events", "clue")]))
+@pytest.mark.parametrize(
+    ("name", "system"), quick_first([("space", "dbscan"), ("time", "events"), ("events", "clue"), ("particles", "fof")])
+)
 def test_all_of_it_is_clustered_on_dask(
     name: str, system: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,7 +135,8 @@ def test_all_of_it_is_clustered_on_dask(
     with workers.start(1, processes=False):
         clustering.begin()
     method = getattr(ds.clust, system)
-    expected = method(**{key: value for key, value in state.values.items() if key != "max_pixel_hits"})
+    others = ("max_pixel_hits", "by", "linking_length")
+    expected = method(**{key: value for key, value in state.values.items() if key not in others})
     label = expected["label"].values
     told = f"{label.max() + 1:,} clusters, {(label < 0).sum():,} of {len(label):,} points noise."
     assert clustering.words.object.startswith(told)

@@ -18,7 +18,8 @@ class Address:
 
     def __init__(self, location: Any) -> None:
         self._location = location
-        self.known: dict[str, str] = _pairs(location)
+        search = "" if location is None else location.search or ""
+        self.known: dict[str, str] = dict(parse_qsl(search[1:], keep_blank_values=True))
         self.faults: list[str] = []
         self._is_read = True  # not yet written
 
@@ -32,7 +33,8 @@ class Address:
     def keep(self, known: Mapping[str, Any]) -> None:
         """Write these parameters to the address."""
         new = {name: str(value) for name, value in known.items()}
-        new |= {name: self.known[name] for name in ("token",) if name in self.known}  # of `serve`
+        if "token" in self.known:  # of `serve`
+            new["token"] = self.known["token"]
         if self._location is not None and new != self.known:
             self.faults = self.faults if self._is_read else []  # the user goes on, after they were told
             self.known, self._is_read = new, False
@@ -89,11 +91,6 @@ class Address:
         order = {key: names[key] for key in COLUMNS}
         more = {} if split is None else {"split": int(split)}
         return Arrangement(order, frozenset(names["hidden"]), self.known.get("enlarged"), **more)
-
-
-def _pairs(location: Any) -> dict[str, str]:
-    """Return the parameters of an address, also those without a value."""
-    return dict(parse_qsl((location.search or "")[1:], keep_blank_values=True)) if location is not None else {}
 
 
 def written(arrangement: Arrangement) -> dict[str, str]:

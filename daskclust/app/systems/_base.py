@@ -92,7 +92,8 @@ class ExplorerSystem:
 
     def _key(self, values: Values) -> Any:
         """Return the cache key: parameters that need a new run."""
-        return {name: value for name, value in values.items() if name != self.cut}
+        key = {name: value for name, value in self.options(values).items() if name != self.cut}
+        return key if self.hides is None else key | {self.hides: values[self.hides]}
 
     # ------------------------------------------------------------------------------------------------------- long work
     @classmethod
@@ -135,9 +136,14 @@ class ExplorerSystem:
         number = without_small(label.values, least)
         return found.assign(label=(label.dims, number, attrs)).assign_attrs({self.name: call})
 
+    def options(self, values: Values) -> dict[str, Any]:
+        """Return what the method of ``ds.clust`` is given."""
+        return {name: value for name, value in values.items() if name != self.hides}
+
     def lines(self, values: Values, name: str = "result") -> list[str]:
         """Return the Python lines that make what `run` returns, and call it `name`, from ``ds``."""
-        return [f"{name} = ds.clust.{self.name}({', '.join(f'{key}={value!r}' for key, value in values.items())})"]
+        options = ", ".join(f"{key}={value!r}" for key, value in self.options(values).items())
+        return [f"{name} = ds.clust.{self.name}({options})"]
 
     def hiding_lines(self, values: Values) -> list[str]:
         """Return the Python lines that take hidden points out of ``ds``."""

@@ -74,11 +74,10 @@ class Fof(_Points):
             by = Parameter("by", "choice", "b", choices=("b", "linking_length"), doc="which length is given")
             self.parameters = by, by_mean, replace(length, when=("by", "linking_length")), members
 
-    def _key(self, values: Values) -> dict[str, Any]:
-        return _used({name: value for name, value in values.items() if name != self.cut})
-
-    def lines(self, values: Values, name: str = "result") -> list[str]:
-        return super().lines(_used(values), name)
+    def options(self, values: Values) -> dict[str, Any]:
+        """Return the length that is chosen, and all else."""
+        others = {"by", "b", "linking_length"} - {values["by"]} if "by" in values else set()
+        return {name: value for name, value in values.items() if name not in others}
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,20 +123,17 @@ class Hdbscan(_Points):
         return ClustAccessor(self.ds).assign(self.ground(values).fit)
 
     def ground(self, values: Values) -> Condensed:
-        how = self._how(values)
+        how = self.options(values)
         if self._condensed[0] != how:
             selection = {name: value for name, value in how.items() if name != "min_samples"}
             self._condensed = how, Condensed(self._fit(how["min_samples"]).rethreshold(**selection))
         found: Condensed = self._condensed[1]
         return found
 
-    def lines(self, values: Values, name: str = "result") -> list[str]:
-        return super().lines(self._how(values), name)
-
     def _key(self, values: Values) -> Any:
         return values["min_samples"]
 
-    def _how(self, values: Values) -> dict[str, Any]:
+    def options(self, values: Values) -> dict[str, Any]:
         """Return the parameters of the estimator: no cut at the lower end of its slider."""
         cut = values["cluster_selection_epsilon"]
         return {**values, "cluster_selection_epsilon": cut if cut > self.parameters[-1].low else 0.0}
@@ -149,9 +145,3 @@ class Hdbscan(_Points):
         if self._kept[0] != min_samples:
             self._kept = min_samples, HDBSCAN(min_samples=min_samples).fit(self.ds)
         return self._kept[1]
-
-
-def _used(values: Values) -> dict[str, Any]:
-    """Return the length that is chosen, and all else."""
-    others = {"by", "b", "linking_length"} - {values["by"]} if "by" in values else set()
-    return {name: value for name, value in values.items() if name not in others}

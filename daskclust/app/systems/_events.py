@@ -58,9 +58,6 @@ class Events(ExplorerSystem):
             result = result.isel({result["label"].dims[0]: ~result["is_noisy"].values})
         return super().table(result)
 
-    def lines(self, values: Values, name: str = "result") -> list[str]:
-        return super().lines({key: value for key, value in values.items() if key != self.hides}, name)
-
     def hiding_lines(self, values: Values) -> list[str]:
         if values["max_pixel_hits"] >= self._hits.max(initial=1):
             return []

@@ -164,9 +164,11 @@ class Hca(ExplorerSystem):
             return {name: value, "height": rounded(height, 4)}
         return {name: value, "n_clusters": max(1, int(fit.labels(**_cut(values)).max()) + 1)}
 
+    def options(self, values: Values) -> dict[str, Any]:
+        return _how(values) | {"apriori": _APRIORI[values["apriori"]]} | _cut(values)
+
     def lines(self, values: Values, name: str = "result") -> list[str]:
-        how = _how(values) | {"apriori": _APRIORI[values["apriori"]]}
-        (line,) = super().lines(how | _cut(values), name)
+        (line,) = super().lines(values, name)
         left_out = self._left_out(values)
         if set(left_out) != set(self.ds.attrs.get(NOT_CLUSTERED, ())):
             line = line.replace("= ds.", f"= ds.assign_attrs({NOT_CLUSTERED}={left_out!r}).", 1)

@@ -13,7 +13,7 @@ import numpy as np
 import panel as pn
 
 from daskclust.app.code import blocks, code
-from daskclust.app.selection import Range, mask_of
+from daskclust.app.selection import Range
 from daskclust.app.state import State
 from daskclust.app.systems import SYSTEMS, Condensed, Decision, Hierarchy
 from daskclust.app.widgets import BESIDE, button, heading
@@ -103,13 +103,7 @@ def _element(state: State, seen: Seen, name: str) -> Any:
         ends = _powers(seen.ranges[name])
         return plot.decision(outcome.result, logx=True, logy=True).opts(xlim=ends[0], ylim=ends[1])
     ranges = seen.ranges[name]
-    inside = np.ones(len(outcome.label), np.bool_)
-    for axis, (low, high) in zip(seen.axes, ranges, strict=True):
-        inside &= (outcome.columns[axis] >= low) & (outcome.columns[axis] <= high)
-    if outcome.hidden is not None:
-        inside &= ~outcome.hidden
-    if seen.within:
-        inside &= mask_of(seen.within, outcome.columns)
+    inside = outcome.within(seen.axes, ranges, seen.within)
     dim = outcome.result["label"].dims[0]
     drawn = plot.clusters(outcome.result.isel({dim: np.flatnonzero(inside)}), *seen.axes)
     return drawn.opts(xlim=ranges[0], ylim=ranges[1])

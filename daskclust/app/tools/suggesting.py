@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -46,17 +46,14 @@ class Suggesting:
 
     def _show(self, found: Suggestion) -> None:
         self._ask.loading = False
-        parts = [_words(_values_html(found.values) + in_html(found.reason))]
+        numbers = [f"{name} = {value:g}" for name, value in found.values.items() if not isinstance(value, str)]
+        values = f"<b>{', '.join(numbers)}</b><br>" if numbers else ""
+        parts = [_words(values + in_html(found.reason))]
         if len(found.curve.x):
             parts.append(pn.pane.Bokeh(_drawn(found.curve), sizing_mode="stretch_width", margin=0))
         if found.values:
             parts.append(button("Use", lambda: self._use(found.values)))
         self.shown.param.update(objects=parts, visible=True)
-
-
-def _values_html(values: Mapping[str, Any]) -> str:
-    numbers = [f"{name} = {value:g}" for name, value in values.items() if not isinstance(value, str)]
-    return f"<b>{', '.join(numbers)}</b><br>" if numbers else ""
 
 
 def _words(text: str) -> Any:

@@ -16,7 +16,7 @@ from daskclust.app.opening import OpenedPart
 from daskclust.app.state import State
 from daskclust.app.systems import ExplorerSystem
 from daskclust.app.widgets import button
-from daskclust.app.worker import Later, Show
+from daskclust.app.worker import Later
 from daskclust.core.data.quote import in_html
 
 Report = Callable[[int, int, str], None]
@@ -29,6 +29,7 @@ class Clustering:
 
     def __init__(self, state: State, part: OpenedPart, later: Later | None) -> None:
         self._state, self._part, self._later = state, part, later
+        self._call: Later = later or (lambda show: show())  # in the thread of the widgets
         wide: dict[str, Any] = {"sizing_mode": "stretch_width"}
         text = f"A part is seen. All {part.of:,} points are clustered on Dask with these parameters, into files here."
         self._name: Any = pn.widgets.TextInput(label="file for labels", value="labels.parquet", **wide)
@@ -54,16 +55,10 @@ class Clustering:
             words = work()
         except Exception as error:  # of a worker, a disk, a scheduler: the page goes on
             words = f"It failed: {error}"
-        self._call_later(functools.partial(self._end, words))
+        self._call(functools.partial(self._end, words))
 
     def _report(self, done: int, total: int, step: str) -> None:
-        self._call_later(functools.partial(self._show, done, total, step))
-
-    def _call_later(self, show: Show) -> None:
-        if self._later is None:
-            show()
-        else:
-            self._later(show)
+        self._call(functools.partial(self._show, done, total, step))
 
     def _show(self, done: int, total: int, step: str) -> None:
         self._bar.param.update(visible=True, value=round(100 * done / total) if total else 0)
@@ -95,38 +90,28 @@ def cluster_whole(
     """Cluster all with the current Dask client, or own workers; write labels and table; return a summary."""
     from distributed import default_client
 
-    from daskclust import workers
-
-    labels, table = files_of(name)
-    with ExitStack() as own:
-        try:
-            default_client()
-        except ValueError:
-            own.enter_context(workers.start())
-        return _cluster(whole, system, values, (labels, table), report)
-
-
-def _cluster(
-    whole: xr.Dataset, system: ExplorerSystem, values: Mapping[str, Any], files: tuple[Path, Path], report: Report
-) -> str:
-    from daskclust import io, properties, workers
+    from daskclust import io, workers
     from daskclust.accessor import ClustAccessor
     from daskclust.core.run.graph import only_needed
 
-    function, options = system.measured
-    how = {name: value for name, value in values.items() if name != system.hides}
-    with only_needed():  # what is computed, counted and written has steps in common
-        found: xr.Dataset = getattr(ClustAccessor(whole), system.name)(**how)
+    labels, table = files_of(name)
+    with ExitStack() as stack:
+        try:
+            default_client()
+        except ValueError:
+            stack.enter_context(workers.start())
+        stack.enter_context(only_needed())  # what is computed, counted and written has steps in common
+        found: xr.Dataset = getattr(ClustAccessor(whole), system.name)(**system.options(values))
         given = {name: whole[name] for name in found.data_vars if name in whole.data_vars}  # read again, and not kept
         found = workers.persist(found.drop_vars(list(given)), report).assign(given)
-        rows: xr.Dataset = getattr(properties, function)(found, **options)
+        rows = system.table(found)
         rows = workers.persist(rows, report) if rows.chunks else rows
-        io.write_hits(found, files[0])
+        io.write_hits(found, labels)
         try:
-            io.write_hits(rows, files[1])
+            io.write_hits(rows, table)
         except BaseException:
-            files[0].unlink()
+            labels.unlink()
             raise
         noise = int((found["label"] < 0).sum())
     counts = f"{rows.sizes['cluster']:,} clusters, {noise:,} of {found['label'].size:,} points noise"
-    return f"{counts}. Points with labels are in {files[0]}, the table of clusters in {files[1]}."
+    return f"{counts}. Points with labels are in {labels}, the table of clusters in {table}."

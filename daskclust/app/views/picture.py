@@ -11,7 +11,7 @@ from bokeh.transform import linear_cmap
 
 from daskclust.app import raster
 from daskclust.app.look import LIGHT, Look
-from daskclust.app.selection import ChosenClusters, Range, mask_of
+from daskclust.app.selection import ChosenClusters, Range
 from daskclust.app.slices import time_unit
 from daskclust.app.state import Outcome, State
 from daskclust.app.views._frame import IMAGE, NOTHING, PLACES, STARS, Canvas, Frame, Ranges, none, span
@@ -142,12 +142,7 @@ class Picture(View):
     def _within(self, outcome: Outcome, ranges: Ranges, parts: tuple[Range, ...]) -> tuple[Any, Array, Array]:
         """Return which points of the slice are within the axes, and where they are."""
         x, y = raster.as_columns(outcome.columns, self.axes)
-        (left, right), (low, high) = ranges
-        inside = (x >= left) & (x <= right) & (y >= low) & (y <= high)
-        if parts:
-            inside &= mask_of(parts, outcome.columns)
-        if outcome.hidden is not None:
-            inside &= ~outcome.hidden
+        inside = outcome.within(self.axes, ranges, parts)
         there = slice(None) if inside.all() else np.flatnonzero(inside)  # all points need no copies
         return there, x[there], y[there]
 

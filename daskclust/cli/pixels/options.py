@@ -166,9 +166,7 @@ class Pixels(ColumnOptions):
 
         return io.read_hits(path, field="timepix", chunks=chunks, layout=self.layout, **self.naming([path]))
 
-    def open(
-        self, *, for_dask: bool, first_row: int | None = None, by_frame: Literal["all"] | None = None
-    ) -> xr.Dataset:
+    def open(self, *, for_dask: bool, first_row: int | None = None, by_frame: bool = False) -> xr.Dataset:
         """Return the hits of a file, lazy where the format allows it; `for_dask` as dask arrays.
 
         They are in the order of time, or of frames. Rows of a table are numbered from `first_row` on where it is given.
@@ -182,12 +180,12 @@ class Pixels(ColumnOptions):
         if self.kind == "pixet":
             return io.open_pixet(source, chunks=chunks)
         if self.kind == "katherine":
-            return io.open_katherine(source, fast_clock=not self.slow_clock, chunks=chunks, frame=by_frame)
+            frame: Literal["all"] | None = "all" if by_frame else None
+            return io.open_katherine(source, fast_clock=not self.slow_clock, chunks=chunks, frame=frame)
         if not self.is_raw:
             table = self.open_as_is(Path(source), (About if for_dask else OnDemand)(in_time.ROUND))
             table = table if first_row is None else in_time.with_rows(table, first_row)
-            clock = "toa" if by_frame is None else "frame"
-            return in_time.in_time(table, clock, for_dask=for_dask)
+            return in_time.in_time(table, "frame" if by_frame else "toa", for_dask=for_dask)
         options: dict[str, Any] = {"layout": self.layout or "chips", "gap": self.gap, "on_reset": self.on_reset}
         options["disorder"] = 1e3 * self.disorder
         if not for_dask and self.trigger is None:
