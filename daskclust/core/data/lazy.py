@@ -107,7 +107,7 @@ def of_blocks(function: Callable[..., Any], array: Any, width: int = 1) -> NDArr
         return np.reshape(function(array), (1, width))
     import dask.array as da
 
-    kind = {"dtype": np.int64, "meta": np.empty(0, np.int64), "token": _named(function)}
+    kind = {"dtype": np.int64, "meta": np.empty(0, np.int64), "token": "daskclust-count"}
     found = da.map_blocks(_flat, array, function=function, chunks=((width,) * array.numblocks[0],), **kind)
     return np.reshape(collected(found), (-1, width))
 
