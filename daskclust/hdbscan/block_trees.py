@@ -322,7 +322,7 @@ def outsiders_of(
     return points.at(is_near)
 
 
-def joined_outsiders(parts: list[OpenPoints], *_turn: Any) -> OpenPoints:
+def joined_outsiders(parts: list[OpenPoints]) -> OpenPoints:
     """Return those of all blocks, by component and id."""
     points = IdPoints(*map(np.concatenate, zip(*(part.points for part in parts), strict=True)))
     rest: list[Any] = [np.concatenate([part[k] for part in parts]) for k in range(1, 6)]

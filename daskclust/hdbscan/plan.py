@@ -130,7 +130,7 @@ class TreePlan(Plan):
         """What a point costs a task."""
         return Cost(seconds=1.8e-6, size=160)  # of a million in memory, min_samples=10
 
-    def piece(self, parts: list[Edges], *_turn: Any) -> SpanningTree:
+    def piece(self, parts: list[Edges]) -> SpanningTree:
         """Return edges in order, without core distances."""
         edges = edge_ranges.in_order(parts)
         weight = np.full(len(edges.weight), np.inf) if self.few else edges.weight
@@ -169,7 +169,7 @@ class TreeSteps:
         """Return what a chunk knows of its core distances."""
         return far_neighbours.near_core(chunk, self.plan.min_samples, self.reach, self.plan.period)
 
-    def asking(self, parts: list[IdPoints], *_turn: Any) -> IdPoints:
+    def asking(self, parts: list[IdPoints]) -> IdPoints:
         """Return the points that ask all chunks for neighbours."""
         return far_neighbours.joined(parts)
 
@@ -177,7 +177,7 @@ class TreeSteps:
         """Return a chunk's answers."""
         return far_neighbours.answers(chunk, asking, self.plan.min_samples, self.plan.period)
 
-    def asked(self, parts: list[Answers], _number: int, asking: IdPoints) -> IdPoints:
+    def asked(self, parts: list[Answers], asking: IdPoints) -> IdPoints:
         """Return the points that asked with their core distances."""
         return far_neighbours.asked_core(asking, parts, self.plan.min_samples)
 
@@ -192,11 +192,11 @@ class TreeSteps:
         out = far_neighbours.out_of(points.at(own), chunk, self.reach)
         return block_trees.tree_of(X, points, own, out, self._limit, self.plan.period, self.plan.alpha)
 
-    def meeting(self, sent: list[SentEdges], *_turn: Any) -> Meeting:
+    def meeting(self, sent: list[SentEdges]) -> Meeting:
         """Return what all chunks are asked for the forest."""
         return block_trees.meeting_of(sent, self.plan.period, self.plan.alpha)
 
-    def forest(self, found: list[Named], *_turn: Any) -> Forest:
+    def forest(self, found: list[Named]) -> Forest:
         """Return the forest of the edges of all chunks."""
         return block_trees.forest_of(found)
 
@@ -230,7 +230,7 @@ def _core_distances(blocks: TreeSteps, lazy: Lazy) -> Any:
     steps, chunks = lazy.steps(f"{blocks.plan.name}-core", blocks)
     near = steps.each("near", blocks.near, chunks)
     asking = at_once(steps, "asking", blocks.asking, steps.each("open", operator.attrgetter("open"), near))
-    asked = steps.in_groups("asked", blocks.asked, steps.each("answers", blocks.answers, chunks, asking), after=asking)
+    asked = steps.of_all("asked", blocks.asked, steps.each("answers", blocks.answers, chunks, asking), asking)
     known = steps.each("known", blocks.core, near, asked)
     return lazy.of_points(steps, "core", work.part_of, (known,), {"core": np.float64})["core"]
 
@@ -243,13 +243,13 @@ def _tree(blocks: TreeSteps, lazy: Lazy, core: Any) -> LazyTree:
     meeting = at_once(steps, "meeting", blocks.meeting, sent)
     forest = at_once(steps, "merge", blocks.forest, steps.each("named", block_trees.named, sent, parts, meeting))
     # tasks of their own, as `joints`: Dask would do them within those of the chunks, and send the forest there
-    slices, between = steps.in_groups("slices", _slices, forest), steps.in_groups("between", _between, forest)
+    slices, between = steps.of_all("slices", _slices, forest), steps.of_all("between", _between, forest)
     mine = steps.each("slice", work.cut_slice, slices, parts, numbered=True)
     points = steps.each("open", blocks.open_points, chunks, parts, mine, between, numbered=True)
-    boxes = at_once(steps, "all-boxes", _as_list, steps.each("boxes", operator.attrgetter("boxes"), points))
+    boxes = at_once(steps, "all-boxes", list, steps.each("boxes", operator.attrgetter("boxes"), points))
     asking = steps.each("outsiders", blocks.outsiders, points, boxes, between, numbered=True)
     outsiders = at_once(steps, "all-outsiders", block_trees.joined_outsiders, asking)
-    links = at_once(steps, "all-links", _as_list, steps.each("links", blocks.links, points, outsiders, between))
+    links = at_once(steps, "all-links", list, steps.each("links", blocks.links, points, outsiders, between))
     found = forest, outsiders, links
     joints = steps.from_tasks("joints", [(blocks.joints, *(keys_of(each)[0] for each in found))], *found)
     edges = steps.each("edges", edge_ranges.with_joints, final, joints, numbered=True)
@@ -269,25 +269,21 @@ def _arrays(steps: ChunkSteps, plan: TreePlan, edges: Any, one: Any) -> dict[str
     ranks, pieces = ends[1:-1], one
     if len(ranks):
         some = steps.each("some", edge_ranges.some_of, edges)
-        near = steps.in_groups("ends-near", partial(edge_ranges.ends_near, ranks=ranks), some)
+        near = steps.of_all("ends-near", partial(edge_ranges.ends_near, ranks=ranks), some)
         near = steps.each("near-ends", edge_ranges.near_ends, edges, near)
-        last = steps.in_groups("ends", partial(edge_ranges.ends_of, ranks=ranks), near)
+        last = steps.of_all("ends", partial(edge_ranges.ends_of, ranks=ranks), near)
         parts = steps.each("pieces", edge_ranges.pieces_of, edges, last, row=len(ranks) + 1)
         pieces = steps.each("piece", plan.piece, all_to_all(parts))
     kinds = {"edges": ((2,), np.int64), "weight": ((), np.float64)}
     return attributes_in_chunks(steps, pieces, tuple(np.diff(ends).tolist()), kinds)
 
 
-def _slices(forest: list[Forest], _: int) -> list[ComponentSlice]:
+def _slices(forest: list[Forest]) -> list[ComponentSlice]:
     return forest[0].slices
 
 
-def _between(forest: list[Forest], _: int) -> Any:
+def _between(forest: list[Forest]) -> Any:
     return forest[0].between
-
-
-def _as_list(values: list[Any], *_turn: Any) -> list[Any]:
-    return values
 
 
 def _same(X: Any, value: float) -> Any:

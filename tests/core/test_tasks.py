@@ -318,7 +318,7 @@ def test_a_step_reads_itself_what_it_alone_needs():
         labels = da.ones(12, chunks=4).persist()
         given = steps.shared("given", 2.0)
         sums = steps.of_rows("sums", _sums, [*columns.values(), labels], given)
-        total = steps.in_groups("total", lambda found, k: sum(found), sums)
+        total = steps.of_all("total", sum, sums)
         again = steps.of_rows("again", _sums, [columns["x"], labels], total)
         alone = steps.of_rows("alone", _sums, [columns["x"]], given)
         names = [_names(found) for found in (sums, again, alone)]

@@ -161,18 +161,16 @@ class ChunkSteps:
         layers = HighLevelGraph.from_collections(name, graph, dependencies=list(sources))
         return da.Array(layers, name, ((1,) * len(tasks), (1,)), dtype=object, meta=_nothing())
 
-    def in_groups(
-        self, step: str, function: Callable[..., Any], values: Any, width: int = 0, *, after: Any = None
-    ) -> Any:
-        """Add a step for each `width` values that follow each other, or for all; it is given their list and a number.
+    def in_groups(self, step: str, function: Callable[..., Any], values: Any, width: int) -> Any:
+        """Add a step for each `width` values that follow each other; it is given their list and a number."""
+        keys = keys_of(values)
+        starts = range(0, len(keys), width)
+        return self.from_tasks(step, [(function, keys[a : a + width], k) for k, a in enumerate(starts)], values)
 
-        It begins when the last of the values `after` is there, too.
-        """
-        keys, sources = keys_of(values), [values] if after is None else [values, after]
-        waits = [keys_of(each)[-1] for each in sources[1:]]
-        starts = range(0, len(keys), width or len(keys))
-        tasks = [(function, keys[a : a + (width or len(keys))], k, *waits) for k, a in enumerate(starts)]
-        return self.from_tasks(step, tasks, *sources)
+    def of_all(self, step: str, function: Callable[..., Any], values: Any, *after: Any) -> Any:
+        """Add a step that is given the list of all values, and the last one of each of `after`."""
+        last = [keys_of(each)[-1] for each in after]
+        return self.from_tasks(step, [(function, keys_of(values), *last)], values, *after)
 
     def apart(self, step: str, values: Any) -> Any:
         """Return values (m, 1) in any chunks with a chunk for each."""
