@@ -13,7 +13,7 @@ from daskclust.core.data.checks import check_count, check_extent
 from daskclust.core.device.arrays import Cuda, Host, device_of
 from daskclust.core.device.unionfind import flatten
 from daskclust.core.merge.own_ids import OwnIds
-from daskclust.core.merge.sets import NOTHING, Fragments, Slice, merge_fragments
+from daskclust.core.merge.sets import NOTHING, Fragments, Slice
 from daskclust.core.run.plan import Cost, Plan
 from daskclust.core.space.extent import check_values, extent_of, group_range, survey, without_gaps
 from daskclust.core.space.grid import PAD, Cells, make_grid
@@ -183,10 +183,6 @@ class ShowerPlan(Plan):
             return NOTHING
         group = np.unique(device.to_host(chunk.columns["group"])).astype(np.int64)
         return (group >> 1) * 2**32 + (group & 1) + 2**31
-
-    def merge(self, frontiers: list[Fragments]) -> list[Slice]:
-        """Leave out showers of few layer clusters, and number the others by the places of their seeds."""
-        return merge_fragments(frontiers, self.min_size)
 
     def rows_in(self, local: ShowerMembers, rows: slice) -> ShowerMembers:
         """Return what is known of some of the chunk's own points."""

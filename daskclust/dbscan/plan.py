@@ -17,7 +17,7 @@ import numpy as np
 from daskclust.core.data.checks import check_count
 from daskclust.core.device.arrays import HOST, Cuda, Host, Reused, device_of
 from daskclust.core.merge.own_ids import OwnIds
-from daskclust.core.merge.sets import Fragments, Slice, merge_fragments
+from daskclust.core.merge.sets import Fragments, Slice
 from daskclust.core.run.plan import Cost, Plan
 from daskclust.core.space.equal_rows import equal_rows
 from daskclust.core.space.extent import check_values, extent_of, without_gaps
@@ -115,10 +115,6 @@ class DbscanPlan(Plan):
                 weight = chunk.columns["weight"], device.empty(0, np.float64)
             search.find_core(self.min_samples, weight, self._exact_zone(chunk))
         return search.link()
-
-    def merge(self, fragments: list[Fragments]) -> list[Slice]:
-        """Join sets that share points and number the clusters."""
-        return merge_fragments(fragments, self.min_size)
 
     def rows_in(self, local: LinkedSets, rows: slice) -> LinkedSets:
         """Return what is known of some of the chunk's own points."""
