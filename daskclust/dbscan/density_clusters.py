@@ -73,8 +73,8 @@ class DensityClusters(Estimator):
         if self._has_events or points.nesting is not None:
             raise TypeError("predict takes points of one set, got events; fit and predict each event by itself")
         X = on_sphere(points, self.units, None) if self.metric == SPHERE else points.X
-        given = self._searched_X[self.is_core_], self.labels_[self.is_core_], self._plan.period
-        return map_with(near.nearest_label, X, near.plant_labels, given, np.nextafter(self._plan.eps**2, np.inf))
+        given = self._searched_X[self.is_core_], self._plan.period, self.labels_[self.is_core_]
+        return map_with(near.nearest_label, X, near.plant, given, np.nextafter(self._plan.eps**2, np.inf))
 
     @property
     def core_sample_indices_(self) -> Any:

@@ -22,7 +22,7 @@ from daskclust.core.data.lazy import collected, lazy_along, workers_client
 from daskclust.core.device.arrays import device_of, is_dask
 from daskclust.core.merge.labels import NOISE
 from daskclust.core.run.exchange import is_few, pieces_of
-from daskclust.core.run.graph import Box, ChunkSteps
+from daskclust.core.run.graph import ChunkSteps, boxed
 
 from ._summary import Columns, Summary, TableSteps, finished, in_rows, joined, merged, noise_of, row_count
 
@@ -356,7 +356,4 @@ def _take(table: Any, column: str) -> Array:
 
 def boxes(values: Iterable[Any]) -> Array:
     """Return any objects as an array."""
-    values = list(values)
-    found = np.empty(len(values), dtype=object).view(Box)
-    found[:] = values
-    return found
+    return boxed(list(values))[:, 0]
