@@ -149,15 +149,6 @@ def map_rows(function: Callable[..., Any], labels: Any, *args: Any) -> Any:
     return da.map_blocks(function, labels, *args, **kind)
 
 
-def count_values(column: Any) -> tuple[Any, Any]:
-    """Return the values of a dask array (n,), ascending, and how often each is there, by one pass over it, now."""
-    import dask
-    import dask.array as da
-
-    values, counts = dask.compute(*da.unique(column, return_counts=True))
-    return values, counts
-
-
 def extremes(column: Any) -> tuple[Any, Any]:
     """Return the smallest and the largest value of an array; of a dask array by one pass over it, now."""
     low, high = column.min(), column.max()
