@@ -27,7 +27,7 @@ from daskclust.core.data.lazy import map_points
 from daskclust.core.device.arrays import device_of
 from daskclust.core.run import steps as work
 from daskclust.core.run.division import divide
-from daskclust.core.run.engine import Lazy, attributes, attributes_in_chunks
+from daskclust.core.run.engine import Lazy, attributes
 from daskclust.core.run.exchange import all_to_all
 from daskclust.core.run.graph import ChunkSteps, keys_of
 from daskclust.core.run.merging import at_once
@@ -199,8 +199,8 @@ def _arrays(steps: ChunkSteps, plan: TreePlan, edges: Any, one: Any) -> dict[str
         last = steps.of_all("ends", partial(edge_ranges.ends_of, ranks=ranks), near)
         parts = steps.each("pieces", edge_ranges.pieces_of, edges, last, row=len(ranks) + 1)
         pieces = steps.each("piece", plan.piece, all_to_all(parts))
-    kinds = {"edges": ((2,), np.int64), "weight": ((), np.float64)}
-    return attributes_in_chunks(steps, pieces, tuple(np.diff(ends).tolist()), kinds)
+    likes = {"edges": np.empty((0, 2), np.int64), "weight": np.empty(0)}
+    return steps.by_name(pieces, tuple(np.diff(ends).tolist()), likes, getattr)
 
 
 def _slices(forest: list[Forest]) -> list[ComponentSlice]:
