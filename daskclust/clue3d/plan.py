@@ -173,16 +173,11 @@ class ShowerPlan(Plan):
         device.run(kernels.count_member, n, root, is_seed, seeds, shower_of, sizes)
         ids = device.to_host(first if chunk.ids is None else chunk.ids[first]).astype(np.int64)
         members = device.to_host(sizes).astype(np.int64)
-        frontier = Fragments(ids, members, NOTHING, NOTHING, np.empty((0, 0)), self._own_groups(device, chunk))
+        group = chunk.whole_groups(self.group)
+        groups = (group >> 1) * 2**32 + (group & 1) + 2**31  # by the names of layers: -z 0, +z 1
+        frontier = Fragments(ids, members, NOTHING, NOTHING, np.empty((0, 0)), groups)
         own = OwnIds(0, n, None) if chunk.ids is None else OwnIds.of(chunk.ids)
         return ShowerMembers(own, shower_of, is_seed), frontier
-
-    def _own_groups(self, device: Host | Cuda, chunk: Chunk) -> Any:
-        """Return the groups of a chunk that is to hold them whole, each by the name of a layer: -z 0, +z 1."""
-        if not chunk.as_given:
-            return NOTHING
-        group = np.unique(device.to_host(chunk.columns["group"])).astype(np.int64)
-        return (group >> 1) * 2**32 + (group & 1) + 2**31
 
     def rows_in(self, local: ShowerMembers, rows: slice) -> ShowerMembers:
         """Return what is known of some of the chunk's own points."""

@@ -113,7 +113,8 @@ class DbscanPlan(Plan):
             weight = None
             if self.weighted:
                 weight = chunk.columns["weight"], device.empty(0, np.float64)
-            search.find_core(self.min_samples, weight, self._exact_zone(chunk))
+            exact_zone = (*_faces(chunk), self.eps * WIDER) if chunk.region else None
+            search.find_core(self.min_samples, weight, exact_zone)
         return search.link()
 
     def rows_in(self, local: LinkedSets, rows: slice) -> LinkedSets:
@@ -185,11 +186,6 @@ class DbscanPlan(Plan):
             X = np.column_stack([wrap_positions(X, period), apart * groups.of_point.astype(np.float64)])
             period = (*(period or (0.0,) * (X.shape[1] - 1)), 0.0)
         return (TreeSearch if device is HOST else PairSearch)(device, X, eps, period, extent)
-
-    def _exact_zone(self, chunk: Chunk) -> tuple[Any, ...] | None:
-        if not chunk.region:
-            return None
-        return (*_faces(chunk), self.eps * WIDER)
 
     def _count(self, device: Host | Cuda, search: Search, parent: Any, owned: Any) -> tuple[Any, Any]:
         """Return, for each set's root, the first of its points and how many the chunk owns; parents become roots."""

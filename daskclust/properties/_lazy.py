@@ -91,13 +91,13 @@ def columns(arrays: Mapping[str, Any], steps: TableSteps, rows: Any) -> Mapping[
 def _in_any_order(arrays: Mapping[str, Any], steps: TableSteps, ranges: tuple[int, ...], nothing: Summary) -> Any:
     """Return the columns of each range as a dask array of objects: all chunks may have something for all ranges."""
     pieces = _pieces(arrays, steps.summarise, ranges)
-    total = _merged(pieces, steps.merge)
+    total = as_tree("merge", pieces, functools.partial(merged, merge=steps.merge))
     if steps.again is not None:
         summarise, merge = steps.again
         parts = exchanged(mapped("part", _parts, pieces, total, chunks=pieces.chunks), (1, -1))
         known = mapped("known", _joined, parts, chunks=parts.chunks[:1], drop_axis=1)
         pieces = _pieces(arrays, summarise, ranges, known)
-        total = _merged(pieces, merge)
+        total = as_tree("merge", pieces, functools.partial(merged, merge=merge))
     kind = {"ranges": ranges, "steps": steps, "nothing": nothing, "chunks": ((1,) * len(ranges),), "drop_axis": 0}
     return mapped("finish", _finished, total, **kind)
 
@@ -280,11 +280,6 @@ def _put_together(
     every = [(piece.own.ids - first, piece.own.columns) for piece in pieces if piece.own is not None]
     every.append((total.ids - first, steps.finish(total.columns)))
     return in_rows(every, ranges[k], steps.zero) | noise_of(total, steps)
-
-
-def _merged(pieces: Any, merge: Callable[..., Columns]) -> Any:
-    """Return a dask array of objects, shape (1, ranges): the pieces of each range merged as a tree."""
-    return as_tree("merge", pieces, functools.partial(merged, merge=merge))
 
 
 def reduced_objects(step: str, function: Callable[..., Any], combine: Callable[[list[Any]], Any], *arrays: Any) -> Any:

@@ -82,7 +82,7 @@ class ColumnTable(Mapping[str, Any]):
             raise ValueError(f"there are several columns {twice!r}; rename all but one of them")
 
     def __getitem__(self, name: str) -> Any:
-        return plain(name, self._column(self._names[name]))
+        return plain(name, self.raw(name))
 
     def raw(self, name: str) -> Any:
         """Return a column as the user gave it."""
@@ -90,11 +90,11 @@ class ColumnTable(Mapping[str, Any]):
 
     def unit(self, name: str) -> Any:
         """Return the unit of a column, None without one."""
-        return self._units.get(name) or unit_of(name, self._column(self._names[name]))
+        return self._units.get(name) or unit_of(name, self.raw(name))
 
     def dims(self, names: Iterable[str]) -> dict[str, Any]:
         """Return the dimensions of those columns that have named ones."""
-        raw = {name: self._column(self._names[name]) for name in names}
+        raw = {name: self.raw(name) for name in names}
         return {name: values.dims for name, values in raw.items() if comes_from(values, "xarray")}
 
     def variable(self, name: str) -> tuple[Any, dict[str, Any]]:

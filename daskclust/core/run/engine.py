@@ -178,11 +178,6 @@ class Lazy:
         arrays = steps.by_name(parts, tuple(np.diff(self._exchange.starts).tolist()), likes)
         return {name: each.rechunk((self._layout.lengths,), method="tasks") for name, each in arrays.items()}
 
-    def _merged(self, plan: WholePlan) -> Any:
-        """Return what `merge` makes of the frontiers of all chunks: results about the data set as a whole."""
-        steps, local = self._local(plan, self._measured(plan))
-        return merging.merged(steps, plan, local)[0]
-
     def persist(self, plan: Plan) -> None:
         """Compute the measures now and keep them on the workers, for runs with other thresholds.
 
@@ -212,8 +207,9 @@ def gather(
 ) -> dict[str, Any]:
     """Return results about the data set as a whole: attributes of what `merge` gives, with these shapes and dtypes."""
     if is_dask(next(iter(columns.values()))):
-        merged = Lazy(columns, division, plan)._merged(plan)
-        return attributes(merged, results)
+        lazy = Lazy(columns, division, plan)
+        steps, local = lazy._local(plan, lazy._measured(plan))
+        return attributes(merging.merged(steps, plan, local)[0], results)
     with expecting(plan.kernels):
         merged = plan.merge([plan.local(plan.measure(Chunk(named_for_kernels(columns))))[1]])
     return {name: getattr(merged, name) for name in results}
