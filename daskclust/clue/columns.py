@@ -47,12 +47,10 @@ def groups_of(points: Points, layer: Any, event: Any, fit: Grouping | None = Non
     if sides or (fit is None and "layer" in given and has_z):
         layer, z = points.aligned("layer", given["layer"], groups), points.aligned("z", points.columns["z"], reals)
         sides = sides or _sides_in(z)
-        given["layer"] = layer
-        if len(sides) > 1:
-            given["layer"] = map_points(_sides, layer, z) if is_dask(z) else _sides(layer, z)
+        given["layer"] = map_points(_sides, layer, z) if len(sides) > 1 else layer
     columns = [narrowed(points.aligned(name, each, groups)) for name, each in given.items()]
     if len(columns) == 2:
-        columns = [joined_groups(points.X, *columns)]
+        columns = [map_points(joined_groups, *columns)]
     if fit is not None and len(sides) == 1:
         columns = [np.where((z < 0) == sides[0], columns[0], np.iinfo(np.int64).min)]
     return {"layer": columns[0]} if columns else {}, Grouping(tuple(given), sides)

@@ -19,7 +19,7 @@ from daskclust.core.data.columns import plain, reals
 from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT, Points, aligned_column, read_new_points, read_points
 from daskclust.core.data.lazy import map_points, map_with
 from daskclust.core.data.nested import nest
-from daskclust.core.device.arrays import is_cuda, is_dask, on_device_of
+from daskclust.core.device.arrays import is_cuda, on_device_of
 from daskclust.core.run.engine import lazily, run_in_memory
 from daskclust.core.space.partition import Chunk, Partition
 from daskclust.estimator import Estimator
@@ -214,12 +214,9 @@ class CLUE(Estimator):
         self._check_is_fitted("density_")
         changed = {"rhoc": rhoc, "delta_c": delta_c, "delta_o": delta_o}
         given = {name: value for name, value in changed.items() if value is not None}
-        other = type(self)(**self.get_params() | given)
-        kept = "_axes", "_nesting", "_weight_unit", "_sections", "_unit", "_fitted"
-        for name in ("n_features_in_", "feature_names_in_", *kept):
-            if hasattr(self, name):
-                setattr(other, name, getattr(self, name))
-        other._lazy, other._rhoc_of = self._lazy, self._rhoc_of if rhoc is None else None
+        before = self.get_params()
+        other = type(self)(**before | given)
+        vars(other).update({name: value for name, value in vars(self).items() if name not in before})
         density = plain("density", self.density_)
         own = next((name for name, value in given.items() if not is_one(value)), None)
         if self._lazy is not None and own is not None:
@@ -305,9 +302,7 @@ class CLUE(Estimator):
         number = density.dtype.type
         rhoc = number(self._rhoc_of) if is_one(self._rhoc_of) else self._rhoc_of
         delta_o = self._lengths.columns.get("delta_o", number(self._lengths.largest["delta_o"]))
-        known = density, delta, rhoc, delta_o
-        is_outlier = map_points(_outliers, *known, dtype=np.bool_) if is_dask(density) else _outliers(*known)
-        return is_outlier if self._nesting is None else nest(is_outlier, self._nesting)
+        return nest(map_points(_outliers, density, delta, rhoc, delta_o, dtype=np.bool_), self._nesting)
 
     def persist(self) -> CLUE:
         """Compute densities and nearest highers of dask input now and keep them on the workers.
@@ -331,8 +326,7 @@ class CLUE(Estimator):
 
     def _keep(self, results: dict[str, Any]) -> None:
         self.n_clusters_ = results.pop("n_clusters")
-        if self._nesting is not None:
-            results = {name: nest(values, self._nesting) for name, values in results.items()}
+        results = {name: nest(values, self._nesting) for name, values in results.items()}
         self.labels_, self.is_seed_ = results["labels"], results["is_seed"]
         self.density_, self.delta_ = results["density"], results["delta"]
         self.nearest_higher_ = results["nearest_higher"]

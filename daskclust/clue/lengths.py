@@ -13,7 +13,7 @@ from daskclust.core.data.foreign import unit_of
 from daskclust.core.data.inputs import Points
 from daskclust.core.data.lazy import extremes, map_points
 from daskclust.core.data.units import threshold_in
-from daskclust.core.device.arrays import is_dask, on_device_of, to_host
+from daskclust.core.device.arrays import on_device_of, to_host
 
 NAMES = "dc", "delta_c", "delta_o"
 
@@ -100,9 +100,7 @@ def _of_sections(name: str, lengths: dict[int, float], points: Points, sections:
     sections = points.aligned("section", sections, groups)
     keys = np.array(sorted(lengths), np.int64)
     values = np.array([lengths[key] for key in keys.tolist()], points.X.dtype)
-    if is_dask(sections):
-        return map_points(_looked_up, sections, name, keys, values, dtype=values.dtype)
-    return _looked_up(sections, name, keys, values)
+    return map_points(_looked_up, sections, name, keys, values, dtype=values.dtype)
 
 
 def _looked_up(sections: Any, name: str, keys: Any, values: Any) -> Any:

@@ -17,7 +17,7 @@ from daskclust.clue.kernels import formulas
 from daskclust.clue.new_points import Predictor
 from daskclust.core.device.arrays import Cuda, Host, device_of, fill
 from daskclust.core.merge.own_ids import OwnIds
-from daskclust.core.merge.sets import NONE, NOTHING, Fragments, Slice, merge_fragments
+from daskclust.core.merge.sets import NONE, NOTHING, Fragments, Slice
 from daskclust.core.run.plan import Cost
 from daskclust.core.space.grid import WIDER
 from daskclust.core.space.partition import Chunk
@@ -155,10 +155,6 @@ class CluePlan(Predictor):
         sizes = np.repeat(np.array([1, 0]), [len(seeds), len(exits)])
         up = map(device.to_host, (chunk.ids[members], member_of, places))
         return exits, Fragments(firsts, sizes, *up)
-
-    def merge(self, frontiers: list[Fragments]) -> list[Slice]:
-        """Follow the links between chunks and number the seeds by their place in the data set."""
-        return merge_fragments(frontiers, self.min_size)
 
     def rows_in(self, local: ChainEnds, rows: slice) -> ChainEnds:
         """Return what is known of some of the chunk's own points."""

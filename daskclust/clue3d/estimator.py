@@ -211,8 +211,7 @@ class CLUE3D(Estimator):
         given = {"layer": layer, "event": event, "energy": sample_weight, "radius": radius, "is_silicon": is_silicon}
         results = run(plan, self._columns(points, given), partition)
         self.n_clusters_ = results.pop("n_clusters")
-        if points.nesting is not None:
-            results = {name: nest(values, points.nesting) for name, values in results.items()}
+        results = {name: nest(values, points.nesting) for name, values in results.items()}
         self.labels_, self.is_seed_, self.density_ = results["labels"], results["is_seed"], results["density"]
         self.delta_, self.nearest_higher_ = results["delta"], results["nearest_higher"]
         return self
@@ -276,8 +275,7 @@ class CLUE3D(Estimator):
             for name, values in found.items()
             if values is not None
         }
-        known = X, columns.pop("event", 0)
-        return {"X": X, "group": map_points(_endcaps, *known) if is_dask(X) else _endcaps(*known), **columns}
+        return {"X": X, "group": map_points(_endcaps, X, columns.pop("event", 0)), **columns}
 
 
 def _endcaps(X: Any, event: Any) -> Any:

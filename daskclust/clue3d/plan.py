@@ -13,7 +13,7 @@ from daskclust.core.data.checks import check_count, check_extent
 from daskclust.core.device.arrays import Cuda, Host, device_of
 from daskclust.core.device.unionfind import flatten
 from daskclust.core.merge.own_ids import OwnIds
-from daskclust.core.merge.sets import NOTHING, Fragments, Slice, merge_fragments
+from daskclust.core.merge.sets import NOTHING, Fragments, Slice
 from daskclust.core.run.plan import Cost, Plan
 from daskclust.core.space.extent import check_values, extent_of, group_range, survey, without_gaps
 from daskclust.core.space.grid import PAD, Cells, make_grid
@@ -173,20 +173,11 @@ class ShowerPlan(Plan):
         device.run(kernels.count_member, n, root, is_seed, seeds, shower_of, sizes)
         ids = device.to_host(first if chunk.ids is None else chunk.ids[first]).astype(np.int64)
         members = device.to_host(sizes).astype(np.int64)
-        frontier = Fragments(ids, members, NOTHING, NOTHING, np.empty((0, 0)), self._own_groups(device, chunk))
+        group = chunk.whole_groups(self.group)
+        groups = (group >> 1) * 2**32 + (group & 1) + 2**31  # by the names of layers: -z 0, +z 1
+        frontier = Fragments(ids, members, NOTHING, NOTHING, np.empty((0, 0)), groups)
         own = OwnIds(0, n, None) if chunk.ids is None else OwnIds.of(chunk.ids)
         return ShowerMembers(own, shower_of, is_seed), frontier
-
-    def _own_groups(self, device: Host | Cuda, chunk: Chunk) -> Any:
-        """Return the groups of a chunk that is to hold them whole, each by the name of a layer: -z 0, +z 1."""
-        if not chunk.as_given:
-            return NOTHING
-        group = np.unique(device.to_host(chunk.columns["group"])).astype(np.int64)
-        return (group >> 1) * 2**32 + (group & 1) + 2**31
-
-    def merge(self, frontiers: list[Fragments]) -> list[Slice]:
-        """Leave out showers of few layer clusters, and number the others by the places of their seeds."""
-        return merge_fragments(frontiers, self.min_size)
 
     def rows_in(self, local: ShowerMembers, rows: slice) -> ShowerMembers:
         """Return what is known of some of the chunk's own points."""

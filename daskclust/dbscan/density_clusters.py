@@ -37,7 +37,7 @@ class DensityClusters(Estimator):
     def _run(
         self, points: Points, X: Any, plan: DbscanPlan, event: Any, sample_weight: Any, partition: str | Partition
     ) -> None:
-        columns, nesting = {"X": X}, points.nesting
+        columns = {"X": X}
         if event is not None:
             columns[plan.group] = narrowed(points.aligned("event", event, groups))
         if sample_weight is not None:
@@ -45,9 +45,8 @@ class DensityClusters(Estimator):
         results = run(plan, columns, partition)
         self._X, self._searched_X, self._plan, self._has_events = points.X, X, plan, event is not None
         self._unit = points.units.get(next(iter(points.axes), None))
-        self.labels_, self.is_core_, self.n_clusters_ = (results[name] for name in ("labels", "is_core", "n_clusters"))
-        if nesting is not None:
-            self.labels_, self.is_core_ = nest(self.labels_, nesting), nest(self.is_core_, nesting)
+        self.labels_, self.is_core_ = (nest(results[name], points.nesting) for name in ("labels", "is_core"))
+        self.n_clusters_ = results["n_clusters"]
 
     def predict(self, X: Any) -> Any:
         """Return the cluster of the nearest core point of new points.
@@ -74,8 +73,8 @@ class DensityClusters(Estimator):
         if self._has_events or points.nesting is not None:
             raise TypeError("predict takes points of one set, got events; fit and predict each event by itself")
         X = on_sphere(points, self.units, None) if self.metric == SPHERE else points.X
-        given = self._searched_X[self.is_core_], self.labels_[self.is_core_], self._plan.period
-        return map_with(near.nearest_label, X, near.plant_labels, given, np.nextafter(self._plan.eps**2, np.inf))
+        given = self._searched_X[self.is_core_], self._plan.period, self.labels_[self.is_core_]
+        return map_with(near.nearest_label, X, near.plant, given, np.nextafter(self._plan.eps**2, np.inf))
 
     @property
     def core_sample_indices_(self) -> Any:

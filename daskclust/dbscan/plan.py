@@ -17,7 +17,7 @@ import numpy as np
 from daskclust.core.data.checks import check_count
 from daskclust.core.device.arrays import HOST, Cuda, Host, Reused, device_of
 from daskclust.core.merge.own_ids import OwnIds
-from daskclust.core.merge.sets import Fragments, Slice, merge_fragments
+from daskclust.core.merge.sets import Fragments, Slice
 from daskclust.core.run.plan import Cost, Plan
 from daskclust.core.space.equal_rows import equal_rows
 from daskclust.core.space.extent import check_values, extent_of, without_gaps
@@ -113,12 +113,9 @@ class DbscanPlan(Plan):
             weight = None
             if self.weighted:
                 weight = chunk.columns["weight"], device.empty(0, np.float64)
-            search.find_core(self.min_samples, weight, self._exact_zone(chunk))
+            exact_zone = (*_faces(chunk), self.eps * WIDER) if chunk.region else None
+            search.find_core(self.min_samples, weight, exact_zone)
         return search.link()
-
-    def merge(self, fragments: list[Fragments]) -> list[Slice]:
-        """Join sets that share points and number the clusters."""
-        return merge_fragments(fragments, self.min_size)
 
     def rows_in(self, local: LinkedSets, rows: slice) -> LinkedSets:
         """Return what is known of some of the chunk's own points."""
@@ -189,11 +186,6 @@ class DbscanPlan(Plan):
             X = np.column_stack([wrap_positions(X, period), apart * groups.of_point.astype(np.float64)])
             period = (*(period or (0.0,) * (X.shape[1] - 1)), 0.0)
         return (TreeSearch if device is HOST else PairSearch)(device, X, eps, period, extent)
-
-    def _exact_zone(self, chunk: Chunk) -> tuple[Any, ...] | None:
-        if not chunk.region:
-            return None
-        return (*_faces(chunk), self.eps * WIDER)
 
     def _count(self, device: Host | Cuda, search: Search, parent: Any, owned: Any) -> tuple[Any, Any]:
         """Return, for each set's root, the first of its points and how many the chunk owns; parents become roots."""

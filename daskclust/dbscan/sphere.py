@@ -9,9 +9,8 @@ import numpy as np
 
 from daskclust.core.data.checks import check_distance
 from daskclust.core.data.inputs import Points
-from daskclust.core.data.lazy import map_coordinates
+from daskclust.core.data.lazy import map_points
 from daskclust.core.data.units import ratio
-from daskclust.core.device.arrays import is_dask
 
 SPHERE = "haversine"
 UNITS = {"degrees": math.pi / 180, "radians": 1.0}  # in radians
@@ -34,7 +33,7 @@ def on_sphere(points: Points, units: Any, box: Any) -> Any:
     by = None if own is None else ratio(own, "rad")
     if by is not None and not math.isclose(float(by), UNITS[units]):
         raise ValueError(f"coordinates have the unit {own!r}, got units={units!r}; give the other one")
-    return map_coordinates(unit_vectors, X, units, axes=3) if is_dask(X) else unit_vectors(X, units)
+    return map_points(unit_vectors, X, units, dtype=np.float64, width=3)
 
 
 def check_units(units: Any) -> Any:

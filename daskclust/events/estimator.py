@@ -197,10 +197,6 @@ def checked_columns(X: Any, plan: EventPlan, chip: Any = ..., frame: Any = ...) 
     }
     # kernels are compiled for two sets of types: those of detectors, and the widest
     small = {"x": np.uint16, "y": np.uint16, "chip": np.uint8}
-    if all(np.can_cast(values.dtype, small[name]) for name, values in pixels.items()):
-        return checked | {name: _as(values, small[name]) for name, values in pixels.items()}
-    return checked | {name: _as(values, np.int64) for name, values in pixels.items()}
-
-
-def _as(values: Any, dtype: Any) -> Any:
-    return values.astype(dtype) if is_dask(values) else device_of(values).cast(values, dtype)
+    is_small = all(np.can_cast(values.dtype, small[name]) for name, values in pixels.items())
+    types = small if is_small else dict.fromkeys(small, np.int64)
+    return checked | {name: device_of(values).cast(values, types[name]) for name, values in pixels.items()}

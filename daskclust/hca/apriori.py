@@ -50,7 +50,7 @@ def kmeans(X: Any, n_clusters: int) -> Any:
     model = MiniBatchKMeans(min(n_clusters, len(sample)), random_state=0, n_init=1, batch_size=4096)
     with threadpool_limits(limits=1):
         centers = np.ascontiguousarray(model.fit(sample).cluster_centers_)
-    return map_points(_assign, X, centers) if is_dask(X) else _assign(X, centers)
+    return map_points(_assign, X, centers)
 
 
 def _assign(X: Any, centers: NDArray[np.float64]) -> Any:

@@ -84,11 +84,8 @@ def together(parts: Sequence[LevelClusters]) -> LevelClusters:
 
 def moved(clusters: LevelClusters, device: Host | Cuda) -> LevelClusters:
     """Return clusters whose sums and members are on a device."""
-    arrays = [
-        array if is_cuda(array) or device is HOST else device.from_host(array)
-        for array in (clusters.total, clusters.follower, clusters.points)
-    ]
-    return clusters._replace(total=arrays[0], follower=arrays[1], points=arrays[2])
+    arrays = {name: on_device(device, getattr(clusters, name)) for name in ("total", "follower", "points")}
+    return clusters._replace(**arrays)
 
 
 def without_members(clusters: LevelClusters) -> LevelClusters:

@@ -167,8 +167,7 @@ class MahalanobisHCA(Estimator):
             sizes, and for labels that are not whole, of the wrong length or not nested.
         """
         points = read_points(self, _cells(X), ("apriori",))
-        if points.nesting is not None:
-            without_lists(points.nesting, "MahalanobisHCA")
+        without_lists(points.nesting, "MahalanobisHCA")
         X, self._nesting = points.X, points.nesting
         n = X.shape[0]
         plan = self._plan(n)
@@ -176,7 +175,8 @@ class MahalanobisHCA(Estimator):
         self.apriori_ = labels
         columns = {"X": X}
         if labels is not None:
-            columns["apriori"] = self._levels(X, labels)
+            levels, noise = labels if labels.ndim == 2 else labels[:, None], int(self.noise_label)
+            columns["apriori"] = map_rows(_as_levels, levels, noise) if is_dask(X) else _as_levels(levels, noise)
         self._far = _far_spreads(X, points.axes) if isinstance(X, np.ndarray) else ""
         self._unit = points.units.get(next(iter(points.axes), None))
         self._X = X  # for the class and the chunks of results, and for `predict`
@@ -324,13 +324,6 @@ class MahalanobisHCA(Estimator):
             return "MiniBatchKMeans", kmeans(X, count)
         return "given", given_labels(X, asked)
 
-    def _levels(self, X: Any, labels: Any) -> Any:
-        """Return labels (n, levels), points in no apriori cluster labelled `LAST`."""
-        noise = int(self.noise_label)
-        if not is_dask(X):
-            return _as_levels(labels, noise)
-        return map_rows(_as_levels, labels if labels.ndim == 2 else labels[:, None], noise)
-
 
 def _cells(data: Any) -> Any:
     """Return the coordinates (n, d) of data with a variable ``X``, and its other columns; other data as they are."""
@@ -370,8 +363,8 @@ def _members(threshold: Any, n: int) -> float:
 
 
 def _as_levels(labels: Any, noise: int) -> Any:
+    """Return labels (n, levels) on the host, points in no apriori cluster labelled `LAST`."""
     values = to_host(labels)
-    values = values if values.ndim == 2 else values[:, None]
     is_label = (values < LAST) | (values == noise)
     if not is_label.all():
         raise ValueError(f"apriori must be whole numbers below 2**63 - 1, got {values[~is_label][0]}")

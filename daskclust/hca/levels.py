@@ -67,24 +67,16 @@ def link_level(start: LevelClusters, begin: NDArray[np.int64], rule: Rule, devic
 
 def _link_all(start: LevelClusters, begin: NDArray[np.int64], rule: Rule, device: Host | Cuda) -> TreeLevel:
     """Merge sets of clusters, part by part."""
-    parts = _parts(np.diff(begin), device)
-    levels: list[Any] = [None] * len(parts)
+    parts = [*_parts(np.diff(begin), device), len(begin) - 1]
+    count = len(parts) - 1
+    threads = min(thread_count(), count) if device is HOST else 1
+    levels: list[Any] = [None] * count
 
     def link(k: int) -> None:
-        chosen = begin[parts[k] : parts[k + 1] + 1] if k + 1 < len(parts) else begin[parts[k] :]
-        levels[k] = _link_part(start, chosen, rule, device)
+        with one_thread() if threads > 1 else nullcontext():
+            levels[k] = _link_part(start, begin[parts[k] : parts[k + 1] + 1], rule, device)
 
-    threads = min(thread_count(), len(parts)) if device is HOST else 1
-    if threads > 1:
-
-        def alone(k: int) -> None:
-            with one_thread():
-                link(k)
-
-        in_threads(alone, len(parts), threads)
-    else:
-        for k in range(len(parts)):
-            link(k)
+    in_threads(link, count, threads)
     return TreeLevel(*(np.concatenate(arrays) for arrays in zip(*levels, strict=True)))
 
 

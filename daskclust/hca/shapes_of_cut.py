@@ -52,7 +52,7 @@ def predicted(X: Any, fitted: Any, labels: Any, rule: Rule) -> Any:
     if is_dask(fitted):
         return map_with(_nearest, X, shapes_of_cut, (fitted, labels, rule))
     near = functools.partial(_nearest, rows=None, shapes=shapes_of_cut(fitted, labels, rule))
-    return map_points(near, X) if is_dask(X) else near(X)
+    return map_points(near, X)
 
 
 def _nearest(X: Any, rows: Any, shapes: CutShapes) -> Any:

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from daskclust.core.device.arrays import HOST, on_device_of
 from daskclust.core.merge.own_ids import OwnIds
-from daskclust.hdbscan.far_neighbours import IdPoints, gaps2, joined, search
+from daskclust.core.space.partition import Chunk
+from daskclust.hdbscan.far_neighbours import BlockSetting, IdPoints, gaps2, joined, out_of, owned, search
 from daskclust.hdbscan.kernels.first_edges import Edges, mark_near, write_edge
 from daskclust.hdbscan.kernels.kruskal import find_homes, mark_forest
 from daskclust.hdbscan.spanning_tree import spanning_tree
 
-Periods = tuple[float, ...]
 Ends = NDArray[np.int32]  # (m, 2) numbers of what edges join
 _LARGE = 256  # so many components at most count as large, each with one such part of all points
 _CELL = 1 << 20  # from here on keys of boxes are of cells
@@ -51,18 +51,17 @@ def order_of(edges: Edges) -> NDArray[np.int64]:
     return order
 
 
-def edges_of(points: IdPoints, ends: Any, weight: Any, period: Periods) -> Edges:
+def edges_of(points: IdPoints, ends: Any, weight: Any, period: tuple[float, ...]) -> Edges:
     """Return edges between points as such between ids, with their lengths."""
     length, (low, high) = np.empty(len(ends)), np.empty((2, len(ends)), np.int64)
-    cycle = np.array(period or (0.0,) * points.x.shape[1])
-    HOST.run(write_edge, len(ends), ends, points.x, points.ids, cycle, length, low, high)
+    HOST.run(write_edge, len(ends), ends, points.x, points.ids, np.array(period), length, low, high)
     return Edges(weight, length, low, high)
 
 
-def whole_tree_of(points: IdPoints, periods: Periods, alpha: float) -> tuple[Edges, NDArray[np.int64]]:
+def whole_tree_of(points: IdPoints, setting: BlockSetting) -> tuple[Edges, NDArray[np.int64]]:
     """Return the tree of points, ascending by id, and the rows of its ends."""
-    tree = spanning_tree(points.x, 1, periods, alpha, core=points.core)
-    return edges_of(points, tree.edges, tree.weight, periods), tree.edges
+    tree = spanning_tree(points.x, 1, setting.period, setting.alpha, core=points.core)
+    return edges_of(points, tree.edges, tree.weight, setting.period), tree.edges
 
 
 def forest_among(edges: Edges, ends: Any, way: Any) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -110,19 +109,17 @@ def ways_of(points: IdPoints, out: Any, alpha: float) -> NDArray[np.float64]:
     return np.column_stack([np.maximum(out * out / (alpha * alpha), points.core), out * out])
 
 
-def tree_of(X: Any, points: IdPoints, own: Any, out: Any, limit: float, periods: Periods, alpha: float) -> TreeOfBlock:
-    """Return the tree of a chunk's points, X and `points`; beyond `out` from its own ones it may not know others.
-
-    Edges of a squared weight below `limit` are of one block alone.
-    """
+def tree_of(setting: BlockSetting, chunk: Chunk) -> TreeOfBlock:
+    """Return the tree of a chunk's points."""
+    X, points, own = chunk.columns["X"], IdPoints.of(chunk, setting.period), owned(chunk)
     core = on_device_of(X, points.core)
-    tree = spanning_tree(X, 1, periods, alpha, core=core).on_host()
-    edges, mine = edges_of(points, tree.edges, tree.weight, periods), points.at(own)
-    way = ways_of(points, np.zeros(len(own)), alpha)
-    way[own] = ways_of(mine, out, alpha)
+    tree = spanning_tree(X, 1, setting.period, setting.alpha, core=core).on_host()
+    edges, mine = edges_of(points, tree.edges, tree.weight, setting.period), points.at(own)
+    way = ways_of(points, np.zeros(len(own)), setting.alpha)
+    way[own] = ways_of(mine, out_of(mine, chunk, setting.reach), setting.alpha)
     is_own = own[tree.edges]
     is_final = forest_among(edges, tree.edges, way)[1] & is_own.all(axis=1)
-    is_sent = ~is_final & (is_own[:, 0] | (tree.weight >= limit))
+    is_sent = ~is_final & (is_own[:, 0] | (tree.weight >= setting.limit))
     final = at(edges, is_final)
     roots = roots_of(final, tree.edges[is_final], way)[own]
     count = np.bincount(roots, minlength=len(own))
@@ -172,9 +169,9 @@ class Forest(NamedTuple):
     between: NDArray[np.float64]  # squared weight of the heaviest edge on the way between each two large components
 
 
-def meeting_of(sent: list[SentEdges], periods: Periods, alpha: float) -> Meeting:
+def meeting_of(setting: BlockSetting, sent: list[SentEdges]) -> Meeting:
     """Return what is asked of all blocks."""
-    edges, _ = whole_tree_of(joined([each.some for each in sent]), periods, alpha)
+    edges, _ = whole_tree_of(joined([each.some for each in sent]), setting)
     every = together([edges, *(each.edges for each in sent)])
     return Meeting(np.unique(np.concatenate([every.low, every.high])), edges)
 
@@ -266,14 +263,15 @@ class OpenBlock(NamedTuple):
 
 
 def open_points(
-    own: IdPoints, parts: OwnParts, mine: ComponentSlice, out: Any, large: int, block: int, alpha: float
+    setting: BlockSetting, chunk: Chunk, parts: OwnParts, mine: ComponentSlice, between: Any, block: int
 ) -> OpenBlock:
-    """Return those of a block, given its own points and how far they are at least from those that it does not know.
+    """Return those of a block.
 
-    Of `large` components there is a box for each cell of a coarse grid; small ones with bounds of about one size share
+    Of large components there is a box for each cell of a coarse grid; small ones with bounds of about one size share
     one.
     """
-    way = ways_of(own, out, alpha)[:, 0]
+    own, large = IdPoints.of(chunk, setting.period).at(owned(chunk)), len(between)
+    way = ways_of(own, out_of(own, chunk, setting.reach), setting.alpha)[:, 0]
     rows = np.flatnonzero(way <= mine.heaviest)
     part = parts.part[rows]
     found = OpenPoints(
@@ -306,7 +304,7 @@ def _cells(x: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def outsiders_of(
-    mine: OpenBlock, block: int, boxes: list[OpenBoxes], between: Any, periods: Periods, alpha: float
+    setting: BlockSetting, mine: OpenBlock, boxes: list[OpenBoxes], between: Any, block: int
 ) -> OpenPoints:
     """Return those of a block, from which another component in another block is within the bound of both.
 
@@ -316,13 +314,13 @@ def outsiders_of(
     every = OpenBoxes(*map(np.concatenate, zip(*boxes, strict=True)))
     others = OpenBoxes(*(values[every.block != block] for values in every))
     begins, is_near = np.cumsum([0, *its.points]), np.zeros(len(points.way), np.bool_)
-    cycle = np.array(periods or (0.0,) * points.points.x.shape[1])
-    args = points.points.x, points.bound, points.way, its, others, between, cycle, alpha * alpha, is_near
+    cycle, alpha2 = np.array(setting.period), setting.alpha * setting.alpha
+    args = points.points.x, points.bound, points.way, its, others, between, cycle, alpha2, is_near
     HOST.run(mark_near, len(its.points), begins, *args)
     return points.at(is_near)
 
 
-def joined_outsiders(parts: list[OpenPoints], *_turn: Any) -> OpenPoints:
+def joined_outsiders(parts: list[OpenPoints]) -> OpenPoints:
     """Return those of all blocks, by component and id."""
     points = IdPoints(*map(np.concatenate, zip(*(part.points for part in parts), strict=True)))
     rest: list[Any] = [np.concatenate([part[k] for part in parts]) for k in range(1, 6)]
@@ -336,8 +334,9 @@ class Links(NamedTuple):
     ends: Ends
 
 
-def links_of(block: OpenBlock, outsiders: OpenPoints, between: Any, periods: Periods, alpha: float) -> list[Links]:
+def links_of(setting: BlockSetting, block: OpenBlock, outsiders: OpenPoints, between: Any) -> list[Links]:
     """Return the first edges from each component's outsiders in other blocks to points of each larger, large one."""
+    _, _, periods, alpha = setting
     (mine, boxes), found = block, list[Links]()
     if not len(boxes.block):
         return found
@@ -366,10 +365,10 @@ def links_of(block: OpenBlock, outsiders: OpenPoints, between: Any, periods: Per
     return found
 
 
-def joints_of(forest: Forest, outsiders: OpenPoints, links: list[list[Links]], periods: Periods, alpha: float) -> Edges:
+def joints_of(setting: BlockSetting, forest: Forest, outsiders: OpenPoints, links: list[list[Links]]) -> Edges:
     """Return the edges of the tree that no block has for itself, in order."""
     order = np.argsort(outsiders.points.ids)
-    between, rows = whole_tree_of(outsiders.points.at(order), periods, alpha)
+    between, rows = whole_tree_of(outsiders.points.at(order), setting)
     found = [
         Links(forest.open, forest.ends),
         Links(between, outsiders.component[order][rows]),

@@ -34,7 +34,7 @@ def some_of(edges: Edges) -> Edges:
     return at(edges, slice(_STEP - 1, None, _STEP))
 
 
-def ends_near(some: list[Edges], *_turn: Any, ranks: NDArray[np.int64]) -> tuple[Edges, Edges]:
+def ends_near(some: list[Edges], *, ranks: NDArray[np.int64]) -> tuple[Edges, Edges]:
     """Return for each rank an edge before the one of this rank, counted from 1, and one that is not before it."""
     least, most = (Edges(*(np.array([end]) for end in (value, value, 0, 0))) for value in (-np.inf, np.inf))
     every = together([least, in_order(some), most])
@@ -56,7 +56,7 @@ def near_ends(edges: Edges, ends: tuple[Edges, Edges]) -> NearEnds:
     return NearEnds(first, [at(edges, slice(*pair)) for pair in zip(first, last, strict=True)])
 
 
-def ends_of(near: list[NearEnds], *_turn: Any, ranks: NDArray[np.int64]) -> Edges:
+def ends_of(near: list[NearEnds], *, ranks: NDArray[np.int64]) -> Edges:
     """Return the edge of each rank, counted from 1."""
     rest = ranks - 1 - sum(each.before for each in near)
     found = [in_order([each.edges[k] for each in near]) for k in range(len(ranks))]

@@ -76,7 +76,7 @@ def joined(trees: EventTrees) -> SpanningTree:
     return SpanningTree(np.column_stack([edges.low, edges.high]), edges.weight, trees.core)
 
 
-def joints_of(firsts: list[NDArray[np.int64]], *_turn: Any) -> Edges:
+def joints_of(firsts: list[NDArray[np.int64]]) -> Edges:
     """Return edges of infinite weight from the first of all points to those of events."""
     first = np.sort(np.concatenate(firsts))
     weight = np.full(len(first) - 1, np.inf)

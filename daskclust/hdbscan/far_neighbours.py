@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.device.arrays import HOST, to_host
+from daskclust.core.device.arrays import HOST, device_of, on_device_of, to_host
+from daskclust.core.merge.own_ids import OwnIds
+from daskclust.core.run.steps import PointResults
 from daskclust.core.space.extent import extent_of
 from daskclust.core.space.grid import wrap_positions
 from daskclust.core.space.partition import Chunk
@@ -19,6 +21,20 @@ from daskclust.hdbscan.kernels.first_edges import Edges, find_first
 from daskclust.hdbscan.spanning_tree import leaf_tree, spanning_tree
 
 SURELY = 1 - 2.0**-40  # of a length: what is shorter is so however it was rounded
+
+
+class BlockSetting(NamedTuple):
+    """What all blocks have to know."""
+
+    min_samples: int
+    reach: float  # up to which distance a block surely has all points around its own
+    period: tuple[float, ...]
+    alpha: float
+
+    @property
+    def limit(self) -> float:
+        """Below which squared weight a block knows all edges."""
+        return (self.reach / self.alpha) ** 2
 
 
 class IdPoints(NamedTuple):
@@ -47,7 +63,7 @@ def joined(parts: list[IdPoints]) -> IdPoints:
     return every.at(np.argsort(every.ids))
 
 
-def is_own(chunk: Chunk) -> NDArray[np.bool_]:
+def owned(chunk: Chunk) -> NDArray[np.bool_]:
     """Return which points a chunk owns."""
     return np.ones(len(chunk.columns["X"]), np.bool_) if chunk.owned is None else to_host(chunk.owned)
 
@@ -61,9 +77,10 @@ class Near(NamedTuple):
     like: Any  # an empty array of the class of the points
 
 
-def near_core(chunk: Chunk, k: int, reach: float, period: tuple[float, ...]) -> Near:
-    """Return what a chunk knows that has all points within `reach` of its block along each axis."""
-    own, points = is_own(chunk), IdPoints.of(chunk, period)
+def near_core(setting: BlockSetting, chunk: Chunk) -> Near:
+    """Return what a chunk knows of its core distances."""
+    k, reach, period, _ = setting
+    own, points = owned(chunk), IdPoints.of(chunk, period)
     if len(points.x) >= k:
         core = to_host(spanning_tree(chunk.columns["X"], k, period, most=-1.0).core)
     else:
@@ -88,9 +105,10 @@ class Answers(NamedTuple):
     least: NDArray[np.float64]  # (m, k)
 
 
-def answers(chunk: Chunk, asking: IdPoints, k: int, period: tuple[float, ...]) -> Answers:
+def answers(setting: BlockSetting, chunk: Chunk, asking: IdPoints) -> Answers:
     """Return the distances from points to a chunk's own ones that may be below their bounds."""
-    mine = IdPoints.of(chunk, period).at(is_own(chunk))
+    k, _, period, _ = setting
+    mine = IdPoints.of(chunk, period).at(owned(chunk))
     rows = _within(asking, asking.core, mine, period)
     # points that ask are less than their bound from a face, or outside
     most = 2 * np.sqrt(asking.core[rows].max(initial=0.0))
@@ -103,20 +121,21 @@ def answers(chunk: Chunk, asking: IdPoints, k: int, period: tuple[float, ...]) -
     return Answers(rows, first.weight)
 
 
-def asked_core(asking: IdPoints, parts: list[Answers], k: int) -> IdPoints:
+def asked_core(setting: BlockSetting, parts: list[Answers], asking: IdPoints) -> IdPoints:
     """Return points with their core distances, given the answers of all chunks."""
-    m = len(asking.ids)
+    m, k = len(asking.ids), setting.min_samples
     row = np.concatenate([np.arange(m).repeat(k), *(part.rows.repeat(k) for part in parts)])
     least = np.concatenate([asking.core.repeat(k), *(part.least.ravel() for part in parts)])
     order = np.lexsort((least, row))
     return asking._replace(core=least[order][np.searchsorted(row[order], np.arange(m)) + k - 1])
 
 
-def known_core(near: Near, asked: IdPoints) -> NDArray[np.float64]:
+def known_core(near: Near, asked: IdPoints) -> PointResults:
     """Return the core distances of a chunk's own points."""
-    core = near.core.copy()
-    core[np.searchsorted(near.ids, near.open.ids)] = asked.core[np.searchsorted(asked.ids, near.open.ids)]
-    return core
+    known = near.core.copy()
+    known[np.searchsorted(near.ids, near.open.ids)] = asked.core[np.searchsorted(asked.ids, near.open.ids)]
+    core = on_device_of(near.like, known)
+    return PointResults(OwnIds.of(device_of(core).from_host(near.ids)), {"core": core})
 
 
 # ---------------------------------------------------------------------------------------------------------- the search

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.data.checks import check_count, raise_not_finite, sides_of_box
+from daskclust.core.data.checks import check_count, sides_of_box
 from daskclust.core.data.columns import for_kernels, groups
 from daskclust.core.data.inputs import EVENT, Points, read_points
-from daskclust.core.device.arrays import device_of, is_dask, to_host
+from daskclust.core.device.arrays import is_dask, to_host
 from daskclust.core.device.machine_code.compiling import expecting
 from daskclust.core.hierarchy import single_linkage
-from daskclust.core.space.extent import survey
-from daskclust.core.space.partition import Partition
+from daskclust.core.space.extent import extent_of
+from daskclust.core.space.partition import Chunk, Partition
 from daskclust.hdbscan.event_trees import event_trees, joined, lazy_event_trees
 from daskclust.hdbscan.plan import LazyTree, spanning_tree_of
 from daskclust.hdbscan.spanning_tree import SpanningTree, spanning_tree
@@ -85,9 +85,7 @@ def _tree(X: npt.NDArray[Any], min_samples: int, period: tuple[float, ...], alph
 
 def _check_reach(X: npt.NDArray[Any], alpha: float) -> None:
     """Refuse coordinates that are not finite, or so large that squares of distances are not."""
-    low, high, bad = survey(device_of(X), X)
-    if bad < len(X):
-        raise_not_finite(to_host(X[bad : bad + 1])[0], bad)
+    low, high = extent_of(Chunk({"X": X}))
     with np.errstate(over="ignore", invalid="ignore"):
         square = (((high - low) / alpha) ** 2).sum()
     if not np.isfinite(square):

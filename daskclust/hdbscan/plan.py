@@ -24,32 +24,19 @@ import numpy as np
 
 from daskclust.core.data.checks import check_count
 from daskclust.core.data.lazy import map_points
-from daskclust.core.device.arrays import device_of, on_device_of
-from daskclust.core.merge.own_ids import OwnIds
+from daskclust.core.device.arrays import device_of
 from daskclust.core.run import steps as work
 from daskclust.core.run.division import divide
-from daskclust.core.run.engine import Lazy, attributes, attributes_in_chunks
+from daskclust.core.run.engine import Lazy, attributes
 from daskclust.core.run.exchange import all_to_all
 from daskclust.core.run.graph import ChunkSteps, keys_of
 from daskclust.core.run.merging import at_once
 from daskclust.core.run.plan import Cost, Plan
 from daskclust.core.space.grid import NARROWER, along_axes, wrap_positions
-from daskclust.core.space.partition import Chunk, Division, Partition
+from daskclust.core.space.partition import Division, Partition
 from daskclust.hdbscan import block_trees, edge_ranges, far_neighbours
-from daskclust.hdbscan.block_trees import (
-    ComponentSlice,
-    Forest,
-    Links,
-    Meeting,
-    Named,
-    OpenBlock,
-    OpenBoxes,
-    OpenPoints,
-    OwnParts,
-    SentEdges,
-    TreeOfBlock,
-)
-from daskclust.hdbscan.far_neighbours import Answers, IdPoints, Near, is_own
+from daskclust.hdbscan.block_trees import ComponentSlice, Forest, TreeOfBlock
+from daskclust.hdbscan.far_neighbours import BlockSetting
 from daskclust.hdbscan.kernels.first_edges import Edges
 from daskclust.hdbscan.spanning_tree import SpanningTree
 
@@ -105,12 +92,12 @@ def spanning_tree_of(
     few, columns = n < min_samples, {"X": X}
     plan = TreePlan(n, 1 if few else min_samples, alpha, period or (0.0,) * X.shape[1], few)
     division = divide(plan, columns, partition)
-    blocks = TreeSteps(plan, reach_of(division))
+    setting = BlockSetting(plan.min_samples, reach_of(division), plan.period, alpha)
     if plan.min_samples > 1:
-        columns["core"] = core = _core_distances(blocks, Lazy(columns, division, plan))
+        columns["core"] = core = _core_distances(setting, plan, Lazy(columns, division, plan))
     else:
         core = map_points(_same, X, np.inf if few else 0.0, dtype=np.float64)
-    return _tree(blocks, Lazy(columns, division, plan), core)
+    return _tree(setting, plan, Lazy(columns, division, plan), core)
 
 
 @dataclass(frozen=True)
@@ -130,7 +117,7 @@ class TreePlan(Plan):
         """What a point costs a task."""
         return Cost(seconds=1.8e-6, size=160)  # of a million in memory, min_samples=10
 
-    def piece(self, parts: list[Edges], *_turn: Any) -> SpanningTree:
+    def piece(self, parts: list[Edges]) -> SpanningTree:
         """Return edges in order, without core distances."""
         edges = edge_ranges.in_order(parts)
         weight = np.full(len(edges.weight), np.inf) if self.few else edges.weight
@@ -157,103 +144,41 @@ def reach_of(division: Division) -> float:
     return min(along_axes(partition.halo, len(partition.cuts))) * NARROWER
 
 
-# ---------------------------------------------------------------------------------------------------------- on a worker
-@dataclass(frozen=True)
-class TreeSteps:
-    """What workers do."""
-
-    plan: TreePlan
-    reach: float
-
-    def near(self, chunk: Chunk) -> Near:
-        """Return what a chunk knows of its core distances."""
-        return far_neighbours.near_core(chunk, self.plan.min_samples, self.reach, self.plan.period)
-
-    def asking(self, parts: list[IdPoints], *_turn: Any) -> IdPoints:
-        """Return the points that ask all chunks for neighbours."""
-        return far_neighbours.joined(parts)
-
-    def answers(self, chunk: Chunk, asking: IdPoints) -> Answers:
-        """Return a chunk's answers."""
-        return far_neighbours.answers(chunk, asking, self.plan.min_samples, self.plan.period)
-
-    def asked(self, parts: list[Answers], _number: int, asking: IdPoints) -> IdPoints:
-        """Return the points that asked with their core distances."""
-        return far_neighbours.asked_core(asking, parts, self.plan.min_samples)
-
-    def core(self, near: Near, asked: IdPoints) -> work.PointResults:
-        """Return the core distances of a chunk's own points."""
-        core = on_device_of(near.like, far_neighbours.known_core(near, asked))
-        return work.PointResults(OwnIds.of(device_of(core).from_host(near.ids)), {"core": core})
-
-    def local(self, chunk: Chunk) -> TreeOfBlock:
-        """Return the tree of a chunk."""
-        points, X, own = IdPoints.of(chunk, self.plan.period), chunk.columns["X"], is_own(chunk)
-        out = far_neighbours.out_of(points.at(own), chunk, self.reach)
-        return block_trees.tree_of(X, points, own, out, self._limit, self.plan.period, self.plan.alpha)
-
-    def meeting(self, sent: list[SentEdges], *_turn: Any) -> Meeting:
-        """Return what all chunks are asked for the forest."""
-        return block_trees.meeting_of(sent, self.plan.period, self.plan.alpha)
-
-    def forest(self, found: list[Named], *_turn: Any) -> Forest:
-        """Return the forest of the edges of all chunks."""
-        return block_trees.forest_of(found)
-
-    def open_points(self, chunk: Chunk, parts: OwnParts, mine: ComponentSlice, between: Any, block: int) -> OpenBlock:
-        """Return a chunk's points that may be ends of edges that no chunk knows."""
-        own = IdPoints.of(chunk, self.plan.period).at(is_own(chunk))
-        out = far_neighbours.out_of(own, chunk, self.reach)
-        return block_trees.open_points(own, parts, mine, out, len(between), block, self.plan.alpha)
-
-    def outsiders(self, mine: OpenBlock, boxes: list[OpenBoxes], between: Any, block: int) -> OpenPoints:
-        """Return those of them that may be ends of edges to other components in other chunks."""
-        return block_trees.outsiders_of(mine, block, boxes, between, self.plan.period, self.plan.alpha)
-
-    def links(self, mine: OpenBlock, outsiders: OpenPoints, between: Any) -> list[Links]:
-        """Return the first edges from components to a chunk's points of larger ones."""
-        return block_trees.links_of(mine, outsiders, between, self.plan.period, self.plan.alpha)
-
-    def joints(self, forest: Forest, outsiders: OpenPoints, links: list[list[Links]]) -> Edges:
-        """Return the edges of the tree that no chunk has for itself."""
-        return block_trees.joints_of(forest, outsiders, links, self.plan.period, self.plan.alpha)
-
-    @property
-    def _limit(self) -> float:
-        """Below which squared weight blocks know all edges."""
-        return (self.reach / self.plan.alpha) ** 2
-
-
 # ---------------------------------------------------------------------------------------------------------------- steps
-def _core_distances(blocks: TreeSteps, lazy: Lazy) -> Any:
+def _core_distances(setting: BlockSetting, plan: TreePlan, lazy: Lazy) -> Any:
     """Return the squared core distances of all points, a dask array (n,) with their chunks."""
-    steps, chunks = lazy.steps(f"{blocks.plan.name}-core", blocks)
-    near = steps.each("near", blocks.near, chunks)
-    asking = at_once(steps, "asking", blocks.asking, steps.each("open", operator.attrgetter("open"), near))
-    asked = steps.in_groups("asked", blocks.asked, steps.each("answers", blocks.answers, chunks, asking), after=asking)
-    known = steps.each("known", blocks.core, near, asked)
+    steps, chunks = lazy.steps(f"{plan.name}-core", plan, setting)
+    near = steps.each("near", partial(far_neighbours.near_core, setting), chunks)
+    asking = at_once(steps, "asking", far_neighbours.joined, steps.each("open", operator.attrgetter("open"), near))
+    answers = steps.each("answers", partial(far_neighbours.answers, setting), chunks, asking)
+    asked = steps.of_all("asked", partial(far_neighbours.asked_core, setting), answers, asking)
+    known = steps.each("known", far_neighbours.known_core, near, asked)
     return lazy.of_points(steps, "core", work.part_of, (known,), {"core": np.float64})["core"]
 
 
-def _tree(blocks: TreeSteps, lazy: Lazy, core: Any) -> LazyTree:
+def _tree(setting: BlockSetting, plan: TreePlan, lazy: Lazy, core: Any) -> LazyTree:
     """Return the tree, given the core distances."""
-    steps, chunks = lazy.steps(blocks.plan.name, blocks)
-    local = steps.each("local", blocks.local, chunks)
+    steps, chunks = lazy.steps(plan.name, plan, setting)
+    local = steps.each("local", partial(block_trees.tree_of, setting), chunks)
     final, parts, sent = (steps.each(name, operator.attrgetter(name), local) for name in TreeOfBlock._fields)
-    meeting = at_once(steps, "meeting", blocks.meeting, sent)
-    forest = at_once(steps, "merge", blocks.forest, steps.each("named", block_trees.named, sent, parts, meeting))
+    meeting = at_once(steps, "meeting", partial(block_trees.meeting_of, setting), sent)
+    named = steps.each("named", block_trees.named, sent, parts, meeting)
+    forest = at_once(steps, "merge", block_trees.forest_of, named)
     # tasks of their own, as `joints`: Dask would do them within those of the chunks, and send the forest there
-    slices, between = steps.in_groups("slices", _slices, forest), steps.in_groups("between", _between, forest)
+    slices, between = steps.of_all("slices", _slices, forest), steps.of_all("between", _between, forest)
     mine = steps.each("slice", work.cut_slice, slices, parts, numbered=True)
-    points = steps.each("open", blocks.open_points, chunks, parts, mine, between, numbered=True)
-    boxes = at_once(steps, "all-boxes", _as_list, steps.each("boxes", operator.attrgetter("boxes"), points))
-    asking = steps.each("outsiders", blocks.outsiders, points, boxes, between, numbered=True)
+    open_points = partial(block_trees.open_points, setting)
+    points = steps.each("open", open_points, chunks, parts, mine, between, numbered=True)
+    boxes = at_once(steps, "all-boxes", list, steps.each("boxes", operator.attrgetter("boxes"), points))
+    outsiders_of = partial(block_trees.outsiders_of, setting)
+    asking = steps.each("outsiders", outsiders_of, points, boxes, between, numbered=True)
     outsiders = at_once(steps, "all-outsiders", block_trees.joined_outsiders, asking)
-    links = at_once(steps, "all-links", _as_list, steps.each("links", blocks.links, points, outsiders, between))
-    found = forest, outsiders, links
-    joints = steps.from_tasks("joints", [(blocks.joints, *(keys_of(each)[0] for each in found))], *found)
+    links = steps.each("links", partial(block_trees.links_of, setting), points, outsiders, between)
+    found = forest, outsiders, at_once(steps, "all-links", list, links)
+    joints_of = partial(block_trees.joints_of, setting)
+    joints = steps.from_tasks("joints", [(joints_of, *(keys_of(each)[0] for each in found))], *found)
     edges = steps.each("edges", edge_ranges.with_joints, final, joints, numbered=True)
-    return lazy_tree(steps, blocks.plan, edges, core)
+    return lazy_tree(steps, plan, edges, core)
 
 
 def lazy_tree(steps: ChunkSteps, plan: TreePlan, edges: Any, core: Any) -> LazyTree:
@@ -269,25 +194,21 @@ def _arrays(steps: ChunkSteps, plan: TreePlan, edges: Any, one: Any) -> dict[str
     ranks, pieces = ends[1:-1], one
     if len(ranks):
         some = steps.each("some", edge_ranges.some_of, edges)
-        near = steps.in_groups("ends-near", partial(edge_ranges.ends_near, ranks=ranks), some)
+        near = steps.of_all("ends-near", partial(edge_ranges.ends_near, ranks=ranks), some)
         near = steps.each("near-ends", edge_ranges.near_ends, edges, near)
-        last = steps.in_groups("ends", partial(edge_ranges.ends_of, ranks=ranks), near)
+        last = steps.of_all("ends", partial(edge_ranges.ends_of, ranks=ranks), near)
         parts = steps.each("pieces", edge_ranges.pieces_of, edges, last, row=len(ranks) + 1)
         pieces = steps.each("piece", plan.piece, all_to_all(parts))
-    kinds = {"edges": ((2,), np.int64), "weight": ((), np.float64)}
-    return attributes_in_chunks(steps, pieces, tuple(np.diff(ends).tolist()), kinds)
+    likes = {"edges": np.empty((0, 2), np.int64), "weight": np.empty(0)}
+    return steps.by_name(pieces, tuple(np.diff(ends).tolist()), likes, getattr)
 
 
-def _slices(forest: list[Forest], _: int) -> list[ComponentSlice]:
+def _slices(forest: list[Forest]) -> list[ComponentSlice]:
     return forest[0].slices
 
 
-def _between(forest: list[Forest], _: int) -> Any:
+def _between(forest: list[Forest]) -> Any:
     return forest[0].between
-
-
-def _as_list(values: list[Any], *_turn: Any) -> list[Any]:
-    return values
 
 
 def _same(X: Any, value: float) -> Any:

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.data.checks import raise_not_finite
 from daskclust.core.device.arrays import HOST, Cuda, Host, Reused, device_of, to_host
 from daskclust.core.device.threads import thread_count
 from daskclust.core.space.bucket_sort import sort_points
 from daskclust.core.space.equal_rows import RowPlaces, equal_rows
-from daskclust.core.space.extent import survey
+from daskclust.core.space.extent import extent_of
 from daskclust.core.space.grid import PAD, wrap_positions
+from daskclust.core.space.partition import Chunk
 from daskclust.hdbscan import on_cuda
 from daskclust.hdbscan.kernels import edges as edge_kernels
 from daskclust.hdbscan.kernels import nearest as nearest_kernels
@@ -87,9 +87,7 @@ def spanning_tree(
         raise ValueError(f"min_samples must be from 1 to the number of points, {n}, got {min_samples}")
     period = tuple(map(float, period)) or (0.0,) * d
     device = device_of(X)
-    low, high, bad = survey(device, X)
-    if bad < n:
-        raise_not_finite(to_host(X[bad : bad + 1])[0], bad)
+    low, high = extent_of(Chunk({"X": X}))
     spans = [cycle or b - a for a, b, cycle in zip(low.tolist(), high.tolist(), period, strict=True)]
     if not math.isfinite(sum(span * span for span in spans)):
         raise ValueError(f"squared distances of the points exceed float64: the extent is {max(spans):.3g}")

@@ -133,11 +133,6 @@ def explain(arrays: Mapping[str, Any], start: int, names: Collection[str], not_n
 def on_device(device: Host | Cuda, arrays: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arrays of `checked` where kernels are to find them."""
     check_count(len(arrays["labels"]))
-    found = {}
-    for role, array in arrays.items():
-        if is_cuda(array) and device is HOST:
-            array = to_host(array)
-        elif not is_cuda(array) and device is not HOST:
-            array = device.from_host(array)
-        found[role] = array
-    return found
+    if device is HOST:
+        return {role: to_host(array) for role, array in arrays.items()}
+    return {role: array if is_cuda(array) else device.from_host(array) for role, array in arrays.items()}

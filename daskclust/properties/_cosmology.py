@@ -33,17 +33,13 @@ def densities(attrs: Mapping[Any, Any], definitions: tuple[str, ...], length: An
     matter, a = told["omega_m"], told.get("scale_factor", 1 / (1 + float(attrs.get("redshift", 0.0))))
     dark = told.get("omega_lambda", 1 - matter)
     expansion = matter / a**3 + (1 - matter - dark) / a**2 + dark  # (H / H0)**2
-    to_length, to_mass = (_to(wanted, unit, what, attrs) for wanted, unit, what in _wanted(length, mass))
+    to_length, to_mass = _to("Mpc/h", length, "positions", attrs), _to("Msun/h", mass, "masses", attrs)
     critical = _CRITICAL * expansion * a**3 * to_length**3 / to_mass
     mean = _CRITICAL * matter * to_length**3 / to_mass
     values = tuple(_density(name, critical, mean, matter / a**3 / expansion) for name in definitions)
     if not values or len(set(definitions)) < len(values):
         raise ValueError(f"definitions must be different ones, at least one, got {definitions!r}")
     return HaloDensities(definitions, values, _GRAVITY * to_mass / to_length / a)
-
-
-def _wanted(length: Any, mass: Any) -> list[tuple[str, Any, str]]:
-    return [("Mpc/h", length, "positions"), ("Msun/h", mass, "masses")]
 
 
 def _to(wanted: str, unit: Any, what: str, attrs: Mapping[Any, Any]) -> float:

@@ -33,7 +33,7 @@ def group_columns(
     steps = TableSteps(_summarise, _merge, functools.partial(_finish, names=names))
     found = _lazy.columns({"labels": labels, **given}, steps, rows)
     device = HOST if _lazy.is_lazy(given | {"labels": labels}) else device_of(labels)
-    return {name: found[name] if device is HOST else device.from_host(found[name]) for name in names}
+    return {name: device.from_host(found[name]) for name in names}
 
 
 def _summarise(arrays: Mapping[str, Any], start: int) -> Summary:

@@ -22,7 +22,7 @@ from daskclust.core.data.lazy import chunk_numbers, chunk_rows, lazy_along, of_b
 from daskclust.core.device.arrays import device_of, is_dask
 from daskclust.core.merge.labels import NOISE
 from daskclust.core.run.exchange import is_few, pieces_of
-from daskclust.core.run.graph import Box, ChunkSteps, unboxed
+from daskclust.core.run.graph import ChunkSteps, boxed, unboxed
 
 from ._summary import Columns, Summary, TableSteps, finished, in_rows, joined, merged, noise_of, row_count
 
@@ -90,13 +90,13 @@ def columns(arrays: Mapping[str, Any], steps: TableSteps, rows: Any) -> Mapping[
 def _in_any_order(arrays: Mapping[str, Any], steps: TableSteps, ranges: tuple[int, ...], nothing: Summary) -> Any:
     """Return the columns of each range as a dask array of objects: all chunks may have something for all ranges."""
     pieces = _pieces(arrays, steps.summarise, ranges)
-    total = _merged(pieces, steps.merge)
+    total = as_tree("merge", pieces, functools.partial(merged, merge=steps.merge))
     if steps.again is not None:
         summarise, merge = steps.again
         parts = exchanged(mapped("part", _parts, pieces, total, chunks=pieces.chunks), (1, -1))
         known = _in_boxes("known", _joined, "a", parts, "ab")
         pieces = _pieces(arrays, summarise, ranges, known, "a")
-        total = _merged(pieces, merge)
+        total = as_tree("merge", pieces, functools.partial(merged, merge=merge))
     kind = {"ranges": ranges, "steps": steps, "nothing": nothing, "new_axes": {"c": 1}}
     return _in_boxes("finish", _finished, "bc", total, "ab", chunk_numbers(len(ranges)), "b", **kind)
 
@@ -288,11 +288,6 @@ def _put_together(
     return in_rows(every, ranges[k], steps.zero) | noise_of(total, steps)
 
 
-def _merged(pieces: Any, merge: Callable[..., Columns]) -> Any:
-    """Return a dask array of objects, shape (1, ranges): the pieces of each range merged as a tree."""
-    return as_tree("merge", pieces, functools.partial(merged, merge=merge))
-
-
 def reduced_objects(step: str, function: Callable[..., Any], combine: Callable[[list[Any]], Any], *arrays: Any) -> Any:
     """Return the objects that a function makes of blocks of dask arrays (n,) combined as a tree, computed now."""
     one_each = ((1,) * arrays[0].numblocks[0],)
@@ -362,7 +357,4 @@ def _take(table: Any, column: str) -> Array:
 
 def boxes(values: Iterable[Any]) -> Array:
     """Return any objects as an array."""
-    values = list(values)
-    found = np.empty(len(values), dtype=object).view(Box)
-    found[:] = values
-    return found
+    return boxed(list(values))[:, 0]

@@ -22,6 +22,7 @@ from daskclust.core.space.grid import wrap_positions
 from . import _lazy
 from ._columns import checked, explain, label_values, table_of, variable
 from ._cosmology import HaloDensities, densities
+from ._noisy import added
 from ._summary import row_count
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ class _Chunks:
             return _sizes(*self._arrays, **options)
         one_each = ((1,) * self._arrays[0].numblocks[0],)
         sizes = _lazy.mapped("size", _sizes_of_block, *self._arrays, **options, chunks=one_each)
-        found: npt.NDArray[np.int64] = _lazy.as_tree("size", sizes, _added).compute()[0]
+        found: npt.NDArray[np.int64] = _lazy.as_tree("size", sizes, added).compute()[0]
         return found
 
     def each(
@@ -237,13 +238,6 @@ def _sizes(*blocks: Any, names: Sequence[str], n: int, start: int = 0) -> npt.ND
 
 def _sizes_of_block(*blocks: Any, block_info: Any = None, **options: Any) -> Array:
     return _lazy.boxes([_sizes(*blocks, **options, start=block_info[0]["array-location"][0][0])])
-
-
-def _added(parts: Sequence[Array]) -> Array:
-    total = np.zeros(max(map(len, parts)), np.int64)
-    for part in parts:
-        total[: len(part)] += part
-    return total
 
 
 def _taken(*blocks: Array, ranges: Sequence[Any], take: Any, names: Sequence[str], period: tuple[float, ...]) -> Array:

@@ -18,7 +18,7 @@ from daskclust.core.space.partition import Chunk, Division
 from daskclust.datasets import cosmology_box
 from daskclust.hdbscan import block_trees, edge_ranges, far_neighbours, plan
 from daskclust.hdbscan.kernels.first_edges import Edges
-from daskclust.hdbscan.plan import TreeSteps, reach_of
+from daskclust.hdbscan.plan import reach_of
 
 
 def assert_same(lazy, wanted):
@@ -47,7 +47,7 @@ def test_any_division(data, case):
 @every_shape
 @given(st.data(), cases())
 def test_any_chunks(data, case):
-    """TreeSteps and halos are chosen here."""
+    """Blocks and halos are chosen here."""
     assert_same(case.lazy(data.draw(row_chunks(len(case.X)))), case.in_memory())
 
 
@@ -229,19 +229,19 @@ def test_outsiders_are_near_what_they_may_meet():
     left, right = RNG.uniform((-8, 0), (-1, 7), (300, 2)), RNG.uniform((1, 0), (8, 7), (280, 2))
     case = Case(np.concatenate([left, right]), 1, (0.0, 0.0))
     partition = case.partition([-4.0, 0.0, 4.0], [3.5], halo=0.7)
-    blocks = TreeSteps(case.plan(), reach_of(Division(partition)))
+    setting = far_neighbours.BlockSetting(1, reach_of(Division(partition)), case.plan().period, 1.0)
     chunks = partition.split({"X": case.X}, 0)
-    local = [blocks.local(chunk) for chunk in chunks]
-    meeting = blocks.meeting([each.sent for each in local])
-    forest = blocks.forest([block_trees.named(each.sent, each.parts, meeting) for each in local])
+    local = [block_trees.tree_of(setting, chunk) for chunk in chunks]
+    meeting = block_trees.meeting_of(setting, [each.sent for each in local])
+    forest = block_trees.forest_of([block_trees.named(each.sent, each.parts, meeting) for each in local])
     given = zip(chunks, [each.parts for each in local], forest.slices, strict=True)
-    points = [blocks.open_points(*each, forest.between, k) for k, each in enumerate(given)]
+    points = [block_trees.open_points(setting, *each, forest.between, k) for k, each in enumerate(given)]
     boxes = [mine.boxes for mine in points]
-    asking = [blocks.outsiders(mine, boxes, forest.between, k) for k, mine in enumerate(points)]
+    asking = [block_trees.outsiders_of(setting, mine, boxes, forest.between, k) for k, mine in enumerate(points)]
     outsiders = block_trees.joined_outsiders(asking)
     assert 0 < len(outsiders.component) < sum((mine.points.component > 0).sum() for mine in points) < 280
     edge = case.in_memory().weight[-1]
-    assert edge > blocks.reach**2  # the halo does not tell the edge over the gap
+    assert edge > setting.reach**2  # the halo does not tell the edge over the gap
     assert forest.between[0, 1] >= edge
 
 

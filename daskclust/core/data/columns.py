@@ -256,8 +256,7 @@ def narrowed(values: Any) -> Any:
     fits = np.can_cast(values.dtype, np.int32)
     if not fits and library(values) == "numpy":
         fits = not len(values) or (values.min() > -(2**31) and values.max() < 2**31)
-    dtype = np.int32 if fits else np.int64
-    return values.astype(dtype) if is_dask(values) else device_of(values).cast(values, dtype)
+    return _cast(values, np.int32 if fits else np.int64)
 
 
 def group_number(event: Any, layer: Any) -> Any:

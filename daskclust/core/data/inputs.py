@@ -82,7 +82,7 @@ class ColumnTable(Mapping[str, Any]):
             raise ValueError(f"there are several columns {twice!r}; rename all but one of them")
 
     def __getitem__(self, name: str) -> Any:
-        return plain(name, self._column(self._names[name]))
+        return plain(name, self.raw(name))
 
     def raw(self, name: str) -> Any:
         """Return a column as the user gave it."""
@@ -90,11 +90,11 @@ class ColumnTable(Mapping[str, Any]):
 
     def unit(self, name: str) -> Any:
         """Return the unit of a column, None without one."""
-        return self._units.get(name) or unit_of(name, self._column(self._names[name]))
+        return self._units.get(name) or unit_of(name, self.raw(name))
 
     def dims(self, names: Iterable[str]) -> dict[str, Any]:
         """Return the dimensions of those columns that have named ones."""
-        raw = {name: self._column(self._names[name]) for name in names}
+        raw = {name: self.raw(name) for name in names}
         return {name: values.dims for name, values in raw.items() if comes_from(values, "xarray")}
 
     def variable(self, name: str) -> tuple[Any, dict[str, Any]]:
@@ -349,19 +349,9 @@ def chunked_as(X: Any, values: Any) -> Any:
     return values.rechunk((X.chunks[0],) if values.ndim == 1 else (X.chunks[0], (values.shape[1],)))
 
 
-def joined_groups(X: Any, event: Any, layer: Any) -> Any:
-    """Return a column of one number for each pair of event and layer, of X's class, device and chunks."""
-    if is_dask(X):
-        import dask.array as da
-
-        options = {"dtype": np.int64, "meta": meta_of(X).ravel()[:0].astype(np.int64), "token": "daskclust-group"}
-        return da.map_blocks(_joined, event, layer, **options)
-    return on_device_of(X, _joined(event, layer))
-
-
-def _joined(event: Any, layer: Any) -> Any:
-    number = group_number(*[to_host(values) for values in (event, layer)])
-    return on_device_of(event, number)
+def joined_groups(event: Any, layer: Any) -> Any:
+    """Return a column of one number for each pair of event and layer."""
+    return on_device_of(event, group_number(to_host(event), to_host(layer)))
 
 
 def columns_of(data: Any, names: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:

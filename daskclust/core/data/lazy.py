@@ -146,10 +146,12 @@ def _like_block(values: Any, like: Any) -> Any:
 
 
 def map_points(function: Callable[..., Any], X: Any, *args: Any, dtype: Any = np.int64, width: int = 0) -> Any:
-    """Return ``function(block, *args)``, a number or `width` of them for each point, for blocks (n,) or (n, d) of X.
+    """Return ``function(X, *args)``, a number or `width` of them for each point: block by block if X is a dask array.
 
-    Others of `args` that are dask arrays have the same chunks; of these, too, blocks are given. Others may be delayed.
+    Those of `args` that are dask arrays have the same chunks; of these, too, blocks are given. Others may be delayed.
     """
+    if not is_dask(X):
+        return function(X, *args)
     import dask.array as da
 
     meta = meta_of(X).ravel()[:0].astype(dtype)
@@ -185,23 +187,6 @@ def map_rows(function: Callable[..., Any], labels: Any, *args: Any) -> Any:
 
     kind = {"dtype": np.int64, "meta": np.empty((0, 0), np.int64), "token": _named(function)}
     return da.map_blocks(function, labels, *args, **kind)
-
-
-def map_coordinates(function: Callable[..., Any], X: Any, *args: Any, axes: int) -> Any:
-    """Return ``function(block, *args)``, float64 (n, axes), for the blocks of a dask array of points (n, d)."""
-    import dask.array as da
-
-    kind = {"dtype": np.float64, "meta": meta_of(X).astype(np.float64), "token": _named(function)}
-    return da.map_blocks(function, X.rechunk({1: -1}), *args, chunks=(X.chunks[0], (axes,)), **kind)
-
-
-def count_values(column: Any) -> tuple[Any, Any]:
-    """Return the values of a dask array (n,), ascending, and how often each is there, by one pass over it, now."""
-    import dask
-    import dask.array as da
-
-    values, counts = dask.compute(*da.unique(column, return_counts=True))
-    return values, counts
 
 
 def extremes(column: Any) -> tuple[Any, Any]:

@@ -113,7 +113,7 @@ def rank(reports: Sequence[Ids]) -> tuple[int, list[Ids]]:
     return len(ids), [np.searchsorted(ids, each) for each in reports]
 
 
-def first_ranks(counts: Sequence[int], _: int = 0) -> Ids:
+def first_ranks(counts: Sequence[int]) -> Ids:
     """Return how many ids are before each range, and in all."""
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
@@ -138,7 +138,7 @@ def count_own(min_size: int, found: tuple[Any, Fragments]) -> tuple[int, Ids]:
     return int((fragments.sizes >= min_size).sum()), fragments.groups
 
 
-def own_before(counted: Sequence[tuple[int, Ids]], _: int = 0) -> Ids:
+def own_before(counted: Sequence[tuple[int, Ids]]) -> Ids:
     """Return how many clusters are before each chunk, and in all; refuse groups that are in several chunks."""
     check_groups([NOTHING, *(groups for _, groups in counted)])
     return first_ranks([count for count, _ in counted])

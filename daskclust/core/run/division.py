@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.data.lazy import collected, count_values, map_points, meta_of
+from daskclust.core.data.lazy import collected, map_points, meta_of
 from daskclust.core.device.arrays import device_of, is_cuda
 from daskclust.core.run.plan import Cost, Plan
 from daskclust.core.run.workers import MOST, SECONDS, SHORTEST, Workers, dividing_size, find_workers, points_per_task
@@ -150,9 +150,12 @@ def divide_groups(
     This computes: one pass over `group` counts sizes of groups. Points of the group `nobody` may go anywhere; `name` is
     that of the new column, and `cost` returns what a point costs by the sizes of groups.
     """
+    import dask
+    import dask.array as da
+
     X, workers = next(iter(columns.values())), find_workers()
     tell_of_large_chunks(columns, workers)
-    labels, sizes = count_values(group)
+    labels, sizes = dask.compute(*da.unique(group, return_counts=True))
     labels, sizes = labels[labels != nobody], sizes[labels != nobody]
     rows = rows_per_task(X, cost(sizes), workers)
     packs = task_count(X, rows)

@@ -173,12 +173,10 @@ class Lazy:
         -------
         dict of dask arrays
         """
-        return self._as_arrays(steps, self._exchange.back(steps, step, piece_of, *values), dtypes)
-
-    def _merged(self, plan: WholePlan) -> Any:
-        """Return what `merge` makes of the frontiers of all chunks: results about the data set as a whole."""
-        steps, local = self._local(plan, self._measured(plan))
-        return merging.merged(steps, plan, local)[0]
+        like, parts = self._like.ravel()[:0], self._exchange.back(steps, step, piece_of, *values)
+        likes = {name: like.astype(like.dtype if dtype is None else dtype) for name, dtype in dtypes.items()}
+        arrays = steps.by_name(parts, tuple(np.diff(self._exchange.starts).tolist()), likes)
+        return {name: each.rechunk((self._layout.lengths,), method="tasks") for name, each in arrays.items()}
 
     def persist(self, plan: Plan) -> None:
         """Compute the measures now and keep them on the workers, for runs with other thresholds.
@@ -203,27 +201,15 @@ class Lazy:
         carried = () if plan.carry is None else (steps.chain("carry", plan.carry, measures),)
         return steps, steps.each("local", plan.local, measures, *carried)
 
-    def _as_arrays(self, steps: ChunkSteps, parts: Any, dtypes: Any) -> dict[str, Any]:
-        """Return the results for all parts as arrays with the input's chunks."""
-        import dask.array as da
-
-        arrays, lengths = {}, tuple(np.diff(self._exchange.starts).tolist())
-        for result, dtype in dtypes.items():
-            meta = self._like.ravel()[:0].astype(self._like.dtype if dtype is None else dtype)
-            name = steps.name(result.replace("_", "-"))  # dashboards cut names at what is no letter
-            kind = {"dtype": meta.dtype, "meta": meta, "adjust_chunks": {"a": lengths}, "concatenate": False}
-            array = da.blockwise(_result, "a", parts, "ab", name=name, result=result, **kind)
-            arrays[result] = array.rechunk((self._layout.lengths,), method="tasks")
-        return arrays
-
 
 def gather(
     plan: WholePlan, columns: dict[str, Any], division: Division, results: dict[str, tuple[Any, Any]]
 ) -> dict[str, Any]:
     """Return results about the data set as a whole: attributes of what `merge` gives, with these shapes and dtypes."""
     if is_dask(next(iter(columns.values()))):
-        merged = Lazy(columns, division, plan)._merged(plan)
-        return attributes(merged, results)
+        lazy = Lazy(columns, division, plan)
+        steps, local = lazy._local(plan, lazy._measured(plan))
+        return attributes(merging.merged(steps, plan, local)[0], results)
     with expecting(plan.kernels):
         merged = plan.merge([plan.local(plan.measure(Chunk(named_for_kernels(columns))))[1]])
     return {name: getattr(merged, name) for name in results}
@@ -232,29 +218,6 @@ def gather(
 def attributes(box: Any, results: Mapping[str, tuple[Any, Any]]) -> dict[str, Any]:
     """Return attributes of what one step gives, (1, 1), as dask arrays of one chunk with these shapes and dtypes."""
     return {name: whole(box, partial(_attribute, name), *kind) for name, kind in results.items()}
-
-
-def attributes_in_chunks(
-    steps: ChunkSteps, boxes: Any, lengths: tuple[int, ...], results: Mapping[str, tuple[tuple[int, ...], Any]]
-) -> dict[str, Any]:
-    """Return attributes of what a step gives for each chunk, (m, 1), as dask arrays (n, ...) of chunks so long.
-
-    `results` are the other axes and the dtype of each.
-    """
-    import dask.array as da
-
-    arrays = {}
-    for name, (shape, dtype) in results.items():
-        axes = {f"c{k}": size for k, size in enumerate(shape)}
-        kind = {"name": steps.name(name), "dtype": dtype, "meta": np.empty((0, *shape), dtype), "concatenate": False}
-        shapes = {"new_axes": axes, "adjust_chunks": {"a": lengths}}
-        arrays[name] = da.blockwise(partial(_attribute, name), ("a", *axes), boxes, "ab", **kind, **shapes)
-    return arrays
-
-
-def _result(box: Any, result: str) -> Any:
-    """Return one of the results in a box."""
-    return unboxed(box)[result]
 
 
 def _count(box: Any) -> np.int64:

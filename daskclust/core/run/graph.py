@@ -7,6 +7,7 @@ writes the tasks out.
 from __future__ import annotations
 
 import itertools
+import operator
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -140,11 +141,26 @@ class ChunkSteps:
         graph: dict[Any, Any] = {(name, k): (_on_keys, *task) for k, task in enumerate(tasks)}
         layers = HighLevelGraph.from_collections(name, graph)
         boxes = da.Array(layers, name, ((1,) * len(tasks),), dtype=object, meta=np.empty(0, object))
-        columns = {}
-        for column, dtype in dtypes.items():
-            kind = {"name": self.name(column), "dtype": dtype, "meta": np.empty(0, dtype), "column": column}
-            columns[column] = da.blockwise(_column, "a", boxes, "a", adjust_chunks={"a": tuple(sizes)}, **kind)
-        return columns
+        return self.by_name(boxes, tuple(sizes), {column: np.empty(0, dtype) for column, dtype in dtypes.items()})
+
+    def by_name(
+        self,
+        values: Any,
+        sizes: tuple[int, ...],
+        likes: Mapping[str, Any],
+        part_of: Callable[[Any, str], Any] = operator.getitem,
+    ) -> dict[str, Any]:
+        """Return named parts of values (m, 1) or (m,), arrays of so many rows, as dask arrays like empty `likes`."""
+        import dask.array as da
+
+        arrays = {}
+        for part, like in likes.items():
+            axes = {f"c{k}": size for k, size in enumerate(like.shape[1:])}
+            name = self.name(part.replace("_", "-"))  # dashboards cut names at what is no letter
+            options = {"name": name, "dtype": like.dtype, "meta": like, "part": part, "part_of": part_of}
+            shapes = {"new_axes": axes, "adjust_chunks": {"a": sizes}, "concatenate": False}
+            arrays[part] = da.blockwise(_part, ("a", *axes), values, "ab"[: values.ndim], **shapes, **options)
+        return arrays
 
     def from_tasks(self, step: str, tasks: Sequence[tuple[Any, ...]], *sources: Any, others: Any = ()) -> Any:
         """Return tasks that are written out, each a function with its arguments, as an array (m, 1).
@@ -161,18 +177,16 @@ class ChunkSteps:
         layers = HighLevelGraph.from_collections(name, graph, dependencies=list(sources))
         return da.Array(layers, name, ((1,) * len(tasks), (1,)), dtype=object, meta=_nothing())
 
-    def in_groups(
-        self, step: str, function: Callable[..., Any], values: Any, width: int = 0, *, after: Any = None
-    ) -> Any:
-        """Add a step for each `width` values that follow each other, or for all; it is given their list and a number.
+    def in_groups(self, step: str, function: Callable[..., Any], values: Any, width: int) -> Any:
+        """Add a step for each `width` values that follow each other; it is given their list and a number."""
+        keys = keys_of(values)
+        starts = range(0, len(keys), width)
+        return self.from_tasks(step, [(function, keys[a : a + width], k) for k, a in enumerate(starts)], values)
 
-        It begins when the last of the values `after` is there, too.
-        """
-        keys, sources = keys_of(values), [values] if after is None else [values, after]
-        waits = [keys_of(each)[-1] for each in sources[1:]]
-        starts = range(0, len(keys), width or len(keys))
-        tasks = [(function, keys[a : a + (width or len(keys))], k, *waits) for k, a in enumerate(starts)]
-        return self.from_tasks(step, tasks, *sources)
+    def of_all(self, step: str, function: Callable[..., Any], values: Any, *after: Any) -> Any:
+        """Add a step that is given the list of all values, and the last one of each of `after`."""
+        last = [keys_of(each)[-1] for each in after]
+        return self.from_tasks(step, [(function, keys_of(values), *last)], values, *after)
 
     def apart(self, step: str, values: Any) -> Any:
         """Return values (m, 1) in any chunks with a chunk for each."""
@@ -297,9 +311,9 @@ def _on_keys(function: Any, *args: Any) -> Box:
     return boxed([_alone(function, *map(given, args))])
 
 
-def _column(box: Box, column: str) -> Any:
-    """Return a column of what was read of a chunk."""
-    return box[0, 0][column]
+def _part(box: Any, part: str, part_of: Callable[[Any, str], Any]) -> Any:
+    """Return a named part of the one object in a box."""
+    return part_of(unboxed(box), part)
 
 
 def _at(values: Box, k: int) -> Any:

@@ -32,15 +32,15 @@ def merged(steps: ChunkSteps, plan: WholePlan, found: Any) -> tuple[Any, Any]:
     """Add the merge of all frontiers on one worker; return what it gives, and the frontiers."""
     frontiers = steps.each("frontiers", work.frontier, found)  # dask takes "frontier", of 8 letters, for a hash
     if plan.carry:
-        return steps.in_groups("merge", partial(work.merge, plan), frontiers), frontiers
-    return at_once(steps, "merge", partial(work.merge, plan), frontiers), frontiers
+        return steps.of_all("merge", plan.merge, frontiers), frontiers
+    return at_once(steps, "merge", plan.merge, frontiers), frontiers
 
 
 def at_once(steps: ChunkSteps, step: str, function: Callable[..., Any], values: Any) -> Any:
-    """Add a step that is given the list of all values, which are made in the order of their chunks, and two more."""
+    """Add a step that is given the list of all values, which are made in the order of their chunks."""
     # Of chunks that one step needs, dask begins with any, and keeps what it has read for the others. A chain of steps
     # that do nothing leads it through them in order; they wait for each other, and chunks do not.
-    return steps.in_groups(step, function, values, after=steps.chain("turn", work.wait_in_order, values))
+    return steps.of_all(step, partial(work.in_turn, function), values, steps.chain("turn", work.wait_in_order, values))
 
 
 def slices(steps: ChunkSteps, plan: Plan, found: Any, layout: Layout, width: int) -> tuple[Any, Any]:
@@ -65,7 +65,7 @@ def slices(steps: ChunkSteps, plan: Plan, found: Any, layout: Layout, width: int
 def _counted(steps: ChunkSteps, min_size: int, found: Any) -> tuple[Any, Any]:
     """Add the numbering of clusters in chunks that follow each other and share none."""
     counts = steps.each("merge-count", partial(merge_tree.count_own, min_size), found)
-    before = steps.in_groups("merge-before", merge_tree.own_before, counts)
+    before = steps.of_all("merge-before", merge_tree.own_before, counts)
     slices = steps.each("merge-slice", partial(merge_tree.slice_of_own, min_size), found, before, numbered=True)
     return slices, steps.each("count", operator.itemgetter(-1), before)
 
@@ -96,7 +96,7 @@ def _ranked(steps: ChunkSteps, min_size: int, found: Any, firsts: Any, layout: L
     reports = steps.each("merge-report", partial(merge_tree.report, min_size), ranges, *known, row=count)
     ranked = steps.each("merge-rank", merge_tree.rank, all_to_all(reports))
     counts = steps.each("merge-ranked", operator.itemgetter(0), ranked)
-    before = steps.in_groups("merge-before", merge_tree.first_ranks, counts)
+    before = steps.of_all("merge-before", merge_tree.first_ranks, counts)
     ranks = steps.each("merge-ranks", operator.itemgetter(1), ranked, row=found.shape[0])
     slices = steps.each("merge-slice", partial(merge_tree.slice_of, min_size), all_to_all(ranks), before, *known)
     return slices, steps.each("count", operator.itemgetter(-1), before)

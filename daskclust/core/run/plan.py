@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
+from daskclust.core.merge.sets import merge_fragments
 from daskclust.core.space.partition import Chunk, Halo, widened
 
 
@@ -109,7 +110,7 @@ class Plan(WholePlan):
         Period of each axis, 0 where it is open.
     min_size : int or None
         How many elements a cluster has at least, where frontiers are `daskclust.core.merge.sets.Fragments`: the engine
-        then merges those of many chunks in groups, on all workers. None where `merge` alone can.
+        then merges those of many chunks in groups, on all workers. None where a plan's own `merge` alone can.
     before_merge : method or None
         ``before_merge(measures)`` returns, on a worker, ids of a chunk's own points, ascending, and results that do not
         wait for the merge. Ids may be None where one chunk holds all points.
@@ -148,7 +149,7 @@ class Plan(WholePlan):
         return widened(self.reach)
 
     def merge(self, frontiers: list[Any]) -> list[Any]:
-        """Return the slices of the merge table.
+        """Return the slices of the merge table: of `Fragments`, unless a plan has frontiers of another kind.
 
         Parameters
         ----------
@@ -160,7 +161,8 @@ class Plan(WholePlan):
         list
             A slice for each chunk, which also tells ``n_clusters``.
         """
-        raise NotImplementedError
+        assert self.min_size is not None
+        return merge_fragments(frontiers, self.min_size)
 
     def rows_in(self, local: Any, rows: slice) -> Any:
         """Return what `local` says of some of the chunk's own points: `finish` is given such parts.

@@ -12,7 +12,7 @@ from daskclust.core.data.columns import for_kernels
 from daskclust.core.device.arrays import device_of, on_device_of, put
 from daskclust.core.merge.own_ids import OwnIds
 from daskclust.core.merge.sets import Fragments, Ids
-from daskclust.core.run.plan import Plan, WholePlan
+from daskclust.core.run.plan import Plan
 from daskclust.core.space.partition import Chunk, Partition
 
 
@@ -121,9 +121,9 @@ def wait_in_order(_frontier: Any, _before: None) -> None:
     """Do nothing: a placeholder task that makes Dask start chunks in order."""
 
 
-def merge(plan: WholePlan, frontiers: list[Any], *_turn: Any) -> Any:
-    """Return what `plan` makes of all frontiers."""
-    return plan.merge(frontiers)
+def in_turn(function: Callable[..., Any], values: list[Any], _turn: None) -> Any:
+    """Call a step whose values were made in order."""
+    return function(values)
 
 
 def cut_slice(merged: list[Any], _frontier: Any, k: int) -> Any:

@@ -67,13 +67,11 @@ def nearest(tree: BoxTree, X: Any, ids: Any, beyond2: float) -> tuple[Any, Any]:
     return index, distance
 
 
-def plant_labels(X: Any, labels: Any, period: tuple[float, ...]) -> BoxTree:
-    """Return the tree of points with labels, for `nearest_label`."""
-    return plant(X, period, labels)
-
-
 def nearest_label(X: Any, rows: Any, tree: BoxTree, beyond2: float) -> Any:
-    """Return the label of the nearest point for each of ``X`` (n, d), of equally near ones the smallest; or -1."""
+    """Return the label of the nearest point for each of ``X`` (n, d), of equally near ones the smallest; or -1.
+
+    Labels are the order of the tree.
+    """
     return nearest(tree, X, rows, beyond2)[0]
 
 
