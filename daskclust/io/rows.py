@@ -140,6 +140,7 @@ class Stored(NamedTuple):
         import dask.array as da
 
         kind = {"dtype": self.dtype, "meta": np.empty(0, self.dtype), "token": "daskclust-io-column"}
+        kind |= {"concatenate": False, "align_arrays": False}
         return [da.blockwise(_column_of_block, "a", array, "ab", number=k, **kind) for k in numbers] or [array]
 
     def _lazy(self, chunks: int | tuple[int, ...]) -> Any:

@@ -306,7 +306,7 @@ def look(X: Any, numbers: NDArray[np.int64], period: tuple[float, ...], wanted: 
     # an array, not delayed blocks: dask would optimise their graph in another way than that of the results, and a
     # cluster that still knows of the one warns of two tasks of one name
     meta = np.empty((0,), object)
-    one = {"adjust_chunks": {"a": 1}, "dtype": object, "meta": meta, "concatenate": False}
+    one = {"adjust_chunks": {"a": 1}, "dtype": object, "meta": meta, "concatenate": False, "align_arrays": False}
     looks = da.blockwise(_look, "a", X, "ab", stride, None, period, None, token="daskclust-sample", **one)
     points, low, high = zip(*collected(looks.blocks[numbers.tolist()]), strict=True)
     return Looked(numbers, list(points), np.stack(low), np.stack(high))

@@ -8,11 +8,10 @@ import os
 import resource
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
-import xarray as xr
 
 from daskclust.core.data.quote import listed, quoted, short
 from daskclust.io.attrs import plain_attrs, stored_attrs, stored_units
@@ -22,6 +21,9 @@ from daskclust.io.rows import Stored
 from daskclust.io.schema import Naming, Table
 from daskclust.io.tables.binary import StoredColumns, no_numbers, table_of
 from daskclust.io.tables.nexus import event_columns, event_groups
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 import_h5py = partial(import_library, "h5py", "HDF5 files")
 
