@@ -134,9 +134,13 @@ class Reading(ColumnOptions):
         return words_of(self, ColumnOptions) if self.particle_type == "dm" else None
 
 
-def _box_of(points: xr.Dataset, parameters: dict[str, Any]) -> Any:
-    """Return the box that points are clustered in."""
-    return points.attrs.get("boxsize") if parameters["boxsize"] == "auto" else parameters["boxsize"]
+def _space_of(points: xr.Dataset, parameters: dict[str, Any]) -> tuple[tuple[str, ...], Any]:
+    """Return the axes that points are clustered along, and the box in their unit, None where all are open."""
+    from daskclust.accessor._results import points_of
+
+    none = points.isel(dict.fromkeys(points.dims, slice(0)))
+    found = points_of(none, parameters.get("coordinates"))
+    return found.axes, found.box(parameters["boxsize"])
 
 
 def _box_in_words(box: Any) -> list[str]:
@@ -196,7 +200,7 @@ def dbscan(
     job.show()
     shown = {"coordinates": coordinates, **given}
     if metric == "euclidean":  # the explorer has no sphere
-        job.next("dbscan", shown, *_box_in_words(_box_of(points, parameters)), reading=file.words)
+        job.next("dbscan", shown, *_box_in_words(_space_of(points, parameters)[1]), reading=file.words)
 
 
 def _table(result: xr.Dataset, parameters: dict[str, Any]) -> xr.Dataset:
@@ -204,19 +208,20 @@ def _table(result: xr.Dataset, parameters: dict[str, Any]) -> xr.Dataset:
     from daskclust.properties import cluster_table, halo_table
 
     axes, weight = parameters["coordinates"], parameters.get("weight")
-    if axes is None and _box_of(result, parameters) is not None:
+    if axes is None and _space_of(result, parameters)[1] is not None:
         return halo_table(result, boxsize=parameters["boxsize"], mass=weight, velocities=None)
     return cluster_table(result, weight=weight, coords=axes)
 
 
 def _why_no_core(points: xr.Dataset, parameters: dict[str, Any]) -> str:
     """Return how many neighbours a point has at most: the density of CLUE, whose kernel is flat."""
-    least, eps, box = parameters["min_samples"], parameters["eps"], _box_of(points, parameters)
+    from daskclust.core.data.checks import sides_of_box
+
+    least, eps = parameters["min_samples"], parameters["eps"]
     if parameters["metric"] != "euclidean":
         return f"min-samples {least} exceeds what every point has within eps {eps:g}"
-    axes = parameters["coordinates"] or [name for name in ("x", "y", "z") if name in points]
-    sides = box if isinstance(box, list | tuple) else [box] * len(axes)
-    wrap = {axis: side for axis, side in zip(axes, sides, strict=True) if side}
+    axes, box = _space_of(points, parameters)
+    wrap = {axis: side for axis, side in zip(axes, sides_of_box(box, len(axes)), strict=True) if side}
     alone = {"coordinates": axes, "layer": None, "weight": parameters["weight"]}
     largest = points.clust.clue(eps, 1.0, wrap=wrap or None, **alone)["density"].max()
     what = "number of neighbours" if parameters["weight"] is None else "sum of weights"
@@ -251,10 +256,11 @@ def fof(
     check_whole("min_members", given["min_members"], 1)  # refused before anything else is imported
     import numpy as np
 
+    from daskclust.core.data.checks import sides_of_box
+    from daskclust.core.data.inputs import mean_separation
     from daskclust.core.data.lazy import of_blocks
     from daskclust.core.merge.labels import count_clusters
     from daskclust.dbscan.plan import DbscanPlan
-    from daskclust.io import linking_length as mean_separation
     from daskclust.properties import halo_table
 
     space = file.on_sphere(metric, run.table is not None)
@@ -271,9 +277,9 @@ def fof(
         result = job.cluster(particles, "fof", parameters, ["label"])
         label = result["label"]
         count, noise = count_clusters(label.data)
-        box = _box_of(particles, parameters)
-        is_closed = box is not None and all(np.ravel(box)) and label.size > 0
-        separation = mean_separation(particles.assign_attrs(boxsize=box), 1.0) if is_closed else None
+        axes, box = _space_of(particles, parameters)
+        sides = sides_of_box(box, len(axes))
+        separation = mean_separation(sides, label.size) if all(sides) and label.size else None
         job.summary = {
             "particles": int(label.size),
             "linking_length": label.attrs["linking_length"],
@@ -353,4 +359,4 @@ def hdbscan(
     more = ["--min-samples", str(given["min_samples"] or given["min_cluster_size"])]
     explored = {name: given[name] for name in given if name not in ("min_samples", *_NOT_EXPLORED)}
     shown = {"coordinates": coordinates, **explored}
-    job.next("hdbscan", shown, *more, *_box_in_words(_box_of(points, parameters)), reading=file.words)
+    job.next("hdbscan", shown, *more, *_box_in_words(_space_of(points, parameters)[1]), reading=file.words)
