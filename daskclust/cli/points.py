@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _PARTICLES = (*PARQUET, ".npy", ".zarr", ".arborx", ".bin")
+_AXES = ("x", "y", "z")
 _MPC, _BOXES = ("Mpc/h", "Mpc"), (1e-2, 2e4)  # sides that simulations have
 _OF_KINDS = "Points: a snapshot (.hdf5), .parquet, .csv, .npy, .zarr, .arborx, .root ..."
 
@@ -186,6 +187,7 @@ def dbscan(
         file.question(points)
         given = in_unit_of(space.get("units") or points[(axes or ["x"])[0]].attrs.get("units"), given)
         parameters |= given
+        _check_table(points, parameters, run)
         result = job.cluster(points, "dbscan", parameters, ["label", "is_core"])
         count, noise = count_clusters(result["label"].data)
         job.summary = {
@@ -203,14 +205,32 @@ def dbscan(
         job.next("dbscan", shown, *_box_in_words(_space_of(points, parameters)[1]), reading=file.words)
 
 
+def _check_table(points: xr.Dataset, parameters: dict[str, Any], run: Running) -> None:
+    """Refuse a table of more axes than a box has, before the work."""
+    axes = parameters["coordinates"] or ()
+    if run.table is not None and len(axes) > len(_AXES) and _space_of(points, parameters)[1] is not None:
+        raise ValueError(
+            f"--table in a box takes one to three --coordinates, got {','.join(axes)}; leave out --table, or give "
+            "--boxsize none"
+        )
+
+
 def _table(result: xr.Dataset, parameters: dict[str, Any]) -> xr.Dataset:
     """Return the table of clusters; in a box they may be across its faces."""
+    from daskclust.core.data.checks import sides_of_box
     from daskclust.properties import cluster_table, halo_table
 
-    axes, weight = parameters["coordinates"], parameters.get("weight")
-    if axes is None and _space_of(result, parameters)[1] is not None:
-        return halo_table(result, boxsize=parameters["boxsize"], mass=weight, velocities=None)
-    return cluster_table(result, weight=weight, coords=axes)
+    weight = parameters.get("weight")
+    axes, box = _space_of(result, parameters)
+    if box is None:
+        return cluster_table(result, weight=weight, coords=parameters["coordinates"])
+    roles = dict(zip(_AXES, axes, strict=False))
+    columns = {role: result[name] for role, name in roles.items()} | ({"mass": result[weight]} if weight else {})
+    positions = result.drop_vars(_AXES, errors="ignore").assign(columns)
+    table = halo_table(positions, boxsize=box, mass="mass" if weight else None, velocities=None).rename(roles)
+    sides = dict(zip(axes, sides_of_box(box, len(axes)), strict=True))
+    # a file has its sides in the order of x, y, z
+    return table.assign_attrs(boxsize=[sides[axis] for axis in sorted(axes)]) if any(sides.values()) else table
 
 
 def _why_no_core(points: xr.Dataset, parameters: dict[str, Any]) -> str:
@@ -346,6 +366,7 @@ def hdbscan(
         file.question(points)
         given = in_unit_of(points[(axes or ["x"])[0]].attrs.get("units"), given)
         parameters |= given
+        _check_table(points, parameters, run)
         result = job.cluster(points, "hdbscan", parameters, ["label", "probability", "outlier_score"])
         label = result["label"]
         count, noise = count_clusters(label.data)

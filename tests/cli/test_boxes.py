@@ -1,8 +1,9 @@
-"""Periodic boxes in the terminal: the unit they are in."""
+"""Periodic boxes in the terminal: their unit, and clusters across a face along any axes."""
 
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -11,6 +12,7 @@ from daskclust import io
 SIDE, N = 10.0, 500
 COMMANDS = {
     "dbscan": ("--eps", "0.15", "--min-samples", "2"),
+    "hdbscan": ("--min-cluster-size", "2", "--allow-single-cluster"),
     "fof": ("--linking-length", "0.25"),
 }
 
@@ -47,3 +49,44 @@ def test_the_largest_number_of_neighbours_is_in_the_box(summary, snapshot, axes)
     for min_samples, has_core in ((least, True), (least + 1, False)):
         found = summary("dbscan", snapshot, "--eps", 0.05, "--min-samples", min_samples, *axes)
         assert (found["core_points"] > 0) == has_core
+
+
+# -------------------------------------------------------------------------------------------------------- axes by name
+ACROSS = pd.DataFrame(
+    [(9.9, 5, 5, 1), (0.1, 5, 5, 3), (9.95, 5, 5, 2), (0.05, 5, 5, 2), (4, 1, 1, 1)], columns=["x", "y", "z", "w"]
+)
+
+
+@pytest.mark.parametrize("name", ["dbscan", "hdbscan"])
+@pytest.mark.parametrize("axes", ["x,y,z", "z,y,x", "x,y", "y,x", "z,x", "x", "u,v", "x,u"])
+def test_a_table_has_centres_in_the_box(command, tmp_path, name, axes):
+    names, source, target = axes.split(","), tmp_path / "points.csv", tmp_path / "table.zarr"
+    ACROSS.assign(u=ACROSS["x"], v=ACROSS["y"]).to_csv(source, index=False)
+    sides = {"x": 10, "u": 10, "y": 20, "v": 20, "z": 30}
+    box = ",".join(str(sides[each]) for each in names)
+    weight = ("--weight", "w") if name == "dbscan" else ()
+    code, _, err = command(
+        name, source, *COMMANDS[name], *weight, "--coordinates", axes, "--boxsize", box, "--table", target
+    )
+    assert code == 0, err
+    table = xr.open_zarr(target, consolidated=False).load()
+    assert table.data_vars.keys() & sides == set(names)
+    assert table["mass"][0] == (8 if weight else 4)
+    at_face = 0.2 / 8 if weight else 0.0
+    centre = {"x": at_face, "u": at_face, "y": 5, "v": 5, "z": 5}
+    for each in names:
+        assert (float(table[each][0]) - centre[each] + 1) % sides[each] == pytest.approx(1)
+    assert table["r_max"][0] < 0.2
+    assert table.attrs["boxsize"] == [sides[each] for each in sorted(names)]
+
+
+@pytest.mark.parametrize("name", ["dbscan", "hdbscan"])
+def test_a_table_of_four_axes_in_a_box_is_refused(command, summary, tmp_path, name):
+    source, target = tmp_path / "points.csv", tmp_path / "table.csv"
+    ACROSS.to_csv(source, index=False)
+    line = (name, source, *COMMANDS[name], "--coordinates", "x,y,z,w", "--table", target)
+    code, _, err = command(*line, "--boxsize", 10)
+    assert (code, target.exists()) == (1, False)
+    assert "--table in a box takes one to three --coordinates, got x,y,z,w" in err
+    summary(*line)
+    assert target.exists()
