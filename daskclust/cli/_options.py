@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import inspect
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from copy import copy
 from dataclasses import dataclass, fields, is_dataclass
+from fractions import Fraction
 from functools import partial, wraps
 from importlib import resources
 from pathlib import Path
@@ -178,7 +180,10 @@ def in_unit_of(data: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
         if by is None:
             why = "the data have no unit" if data is None else f"that cannot be converted to {data!r}, as the data have"
             raise ValueError(f"{name} is given in {unit!r}, and {why}; give a plain number, or the right unit")
-        plain[name] *= float(by)
+        try:
+            plain[name] = float(Fraction(str(plain[name])) * by)  # rounded once, as if it were given in that unit
+        except (ValueError, OverflowError):
+            plain[name] = math.inf  # which is refused
     return {**given, **plain}
 
 

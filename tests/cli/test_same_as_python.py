@@ -10,6 +10,7 @@ from cases.files.writers import write_arborx, write_npy
 from cases.lanes import quick_first
 
 from daskclust import DBSCAN, FriendsOfFriends, datasets, io
+from daskclust.cli._options import in_unit_of, quantity
 from daskclust.properties import cluster_table, halo_table
 
 BOX = 9.0
@@ -215,6 +216,22 @@ def test_parameters_in_other_units(command, summary, sets, monkeypatch, line, op
     for text, what in ((wrong, "cannot be converted to"), (f"{value}furlong", "'furlong', which is no known unit")):
         code, _, err = command(*line.split(), option, text)
         assert (code, f"{option[2:].replace('-', '_')} is given in" in err, what in err) == (1, True, True), err
+
+
+@pytest.mark.parametrize(
+    ("unit", "data", "power"),
+    [("us", "ns", 3), ("s", "ns", 9), ("ps", "ns", -3), ("mm", "cm", -1), ("m", "cm", 2), ("kpc/h", "Mpc/h", -3)],
+)
+def test_a_unit_changes_no_digit(unit, data, power):
+    for digits in [3, 8075, 15625, *np.random.default_rng(0).integers(1, 10**12, 200).tolist()]:
+        given = {"dc": quantity(f"{digits}e-4{unit}"), "sections": {1: quantity(f"{digits}e-4 {unit}")}}
+        same = float(f"{digits}e{power - 4}")
+        assert in_unit_of(data, given) == {"dc": same, "sections": {1: same}}
+
+
+@pytest.mark.parametrize("text", ["1e999m", "1e308 m"])
+def test_what_is_too_large_in_the_unit_of_the_data_is_infinite(text):
+    assert in_unit_of("cm", {"dc": quantity(text)}) == {"dc": float("inf")}  # which estimators refuse
 
 
 def test_a_unit_where_the_data_have_none(command, tmp_path):
