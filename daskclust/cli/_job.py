@@ -359,12 +359,14 @@ class Job:
     ) -> None:
         """Say with which command to go on: what shows the same clusters of the output, or of the source.
 
-        Without options to read the source, the explorer would show other points of it.
+        Without options to read the source, the explorer would show other points of it. An output with columns of
+        --only may lack some that it needs.
         """
         known = _SHOWN_CELLS if system == "hca" else SHOWN
         of_output = () if self._own is None else reading or ()
         source = None if reading is None or len(self.sources) > 1 else Path(self.sources[0])
-        sources = [(self.outputs.get("output"), of_output), (source, reading or ())]
+        output = self.outputs.get("output") if self._only is None else None
+        sources = [(output, of_output), (source, reading or ())]
         if system == "hca":  # outputs have channels as they came
             sources.reverse()
         for name, value in parameters.items():

@@ -103,6 +103,15 @@ def test_what_next_shows_what_was_written(command, files, explored, name, suffix
     assert name in names_for(ds)
 
 
+@some_of(3, name=LINES)
+def test_what_next_is_no_output_with_some_columns(command, files, explored, name):
+    line = f"{LINES[name]} -o out.csv --only label"
+    _, out, _ = command(*line.split())
+    last = out.splitlines()[-1]
+    assert shlex.split(last)[3] == LINES[name].split()[1]
+    assert explored(last.removeprefix("next: "))[1] == name
+
+
 def test_what_next_reads_the_file_as_it_was_read(command, tmp_path, monkeypatch, explored):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "odd.csv").write_text("u;v;E\n0;30;1\n10;40;2\n")
@@ -119,6 +128,7 @@ def test_what_next_shows_no_other_particles(command, tmp_path, monkeypatch):
     line = "dbscan gas.hdf5 --eps 0.5 --particle-type gas"
     assert "next:" not in command(*line.split())[1]
     assert "next: daskclust explore gas.csv" in command(*line.split(), "-o", "gas.csv")[1]
+    assert "next:" not in command(*line.split(), "-o", "gas.csv", "--only", "x,label")[1]
 
 
 # --------------------------------------------------------------------------------------------------------- no clusters
