@@ -139,7 +139,10 @@ def events(
 
 
 def _why(pixels: Pixels, builder: EventBuilder, prepare: Prepare, job: Job) -> str:
-    """Return how many hits the largest cluster has."""
+    """Return how many hits the largest cluster has, or that all hits were left out."""
+    if job.summary.get("noisy_hits") == job.summary["hits"]:
+        option = "max-pixel-hits" if pixels.mask_pixels is None else "mask-pixels"
+        return f"{option} leaves out all {job.summary['hits']:,} hits"
     from daskclust.events.estimator import EventBuilder
 
     every = EventBuilder(**{**builder.get_params(), "min_hits": 1})

@@ -254,6 +254,18 @@ def test_lost_data_of_t3pa_are_told(run, tmp_path, delivered):
     assert (told["hits"], told["n_special"], told["n_lost_data_intervals"]) == (3, 1, 1)
 
 
+@pytest.mark.parametrize("workers", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("option", [("--mask-pixels", "mask.csv"), ("--max-pixel-hits", 3)])
+def test_hits_that_are_all_left_out_are_the_reason(run, tmp_path, monkeypatch, request, option, workers):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mask.csv").write_text("x,y\n5,7\n")
+    (tmp_path / "run.csv").write_text("x,y,toa,tot\n" + "".join(f"5,7,{1e4 * k},25\n" for k in range(12)))
+    there = ("--scheduler", request.getfixturevalue("scheduler")) if workers else ()
+    told = run(tmp_path / "run.csv", *option, *there)
+    assert (told["hits"], told["clusters"]) == (12, 0)
+    assert told["reason"] == f"0 clusters: {option[0][2:]} leaves out all 12 hits"
+
+
 def test_the_real_run(command, shared_data, target):
     source = shared_data / "timepix" / "sns_suann_socket_background_serval32.tpx3"
     code, out, err = command("events", source, "--dt-max", 200, "--table", target)
