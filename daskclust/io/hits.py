@@ -33,7 +33,7 @@ from daskclust.io.files import (
 from daskclust.io.package_readers import read_by, reader_of_package
 from daskclust.io.replacing import check_kind, replacing, replacing_folder
 from daskclust.io.rows import OnDemand, rows_of_chunk
-from daskclust.io.schema import Columns, Naming, Needs, check_units, to_dataset
+from daskclust.io.schema import LEFT_OUT, Columns, Naming, Needs, check_units, to_dataset
 from daskclust.io.several import takes_several
 from daskclust.io.tables.binary import read_npy, read_npz
 from daskclust.io.tables.hdf5 import read_hdf5, write_hdf5
@@ -85,7 +85,8 @@ def read_hits(
           and ``chunks`` that returns such a Dataset.
 
         Lists are joined, a number of a row is repeated for each of its hits, and ``event`` tells the row, unless the
-        file has this column. Fields of records, such as those of a collection ``hits`` in an RNTuple or in Parquet,
+        file has this column. Where the coordinates are numbers, rows are the points, and columns with lists are left
+        out. Fields of records, such as those of a collection ``hits`` in an RNTuple or in Parquet,
         have their own name, ``x``, or ``hits.x`` where another column has it.
     field : {"calorimeter", "timepix", "particles"}, optional
         What the hits are of. By default as the metadata of the file tell, if `write_hits` wrote it; else Timepix
@@ -175,6 +176,7 @@ def read_hits(
     if "x" in units:
         attrs.pop(BOX, None)
     ds = to_dataset(table.columns, field=known.name, units={**table.units, **units}, source=path, attrs=attrs)
+    ds.encoding[LEFT_OUT] = table.naming.left_out
     if known is TIMEPIX and chunks is None and ds.attrs["layout"] != "quad" and ds.sizes["hit"]:
         _check_sides(ds, name)
     if chunks is None or suffix in _LAZY or isinstance(chunks, OnDemand):

@@ -254,3 +254,39 @@ def test_lists_of_events_are_joined_as_readers_do(summary, tmp_path, given):
         assert written[f"rechit_{axis}"].tolist() == [value for each in lists[f"rechit_{axis}"] for value in each]
     assert written["run"].tolist() == np.repeat([7, 8, 9, 9], sizes).tolist()
     assert written["event"].tolist() == np.repeat(range(4), sizes).tolist()
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("line", ["dbscan --eps 1.5 --min-samples 1", "clue --dc 1 --rhoc 0.5", "events --dt-max 10"])
+def test_lists_of_points_stay_beside_them(summary, tmp_path, line, workers):
+    import datetime
+    import decimal
+
+    import pyarrow as pa
+
+    points = {"x": [0, 0, 5], "y": [0, 1, 5], "toa": [1.0, 2.0, 3.0]}
+    own = {"cells": pa.array([[], [1], [1, 2]], pa.list_(pa.int16())), "words": [["a"], [], ["b"]]}
+    own |= {"at": [datetime.time(k) for k in range(3)], "price": [decimal.Decimal(k) for k in range(3)]}
+    sources = [tmp_path / f"{k}.parquet" for k in (0, 1)]
+    for source in sources:
+        pq.write_table(pa.table({**points, **own}), source)
+    name, *options = line.split()
+    for given in (sources[:1], sources):
+        summary(name, *given, *options, "--workers", workers, "-o", tmp_path / "out.parquet")
+        found = pq.read_table(tmp_path / "out.parquet")
+        for each in own:
+            came = pq.read_table(sources[0]).column(each)
+            assert found.column(each).type == came.type
+            assert found.column(each).to_pylist() == len(given) * came.to_pylist()
+    summary(name, sources[0], *options, "-o", tmp_path / "out.csv")
+    assert read(tmp_path / "out.csv")["cells"].tolist() == ["[]", "[1]", "[1, 2]"]
+
+
+def test_lists_of_points_in_trees_become_texts(summary, tmp_path):
+    import awkward as ak
+
+    with uproot.recreate(tmp_path / "in.root") as file:
+        file["points"] = {"x": np.arange(3.0), "y": np.zeros(3), "cells": ak.Array([[], [1], [1, 2]])}
+    for name in ("out.parquet", "out.root"):
+        summary("dbscan", tmp_path / "in.root", "--eps", 2, "--min-samples", 1, "-o", tmp_path / name)
+        assert list(read(tmp_path / name)["cells"]) == ["[]", "[1]", "[1, 2]"]
