@@ -290,3 +290,15 @@ def test_lists_of_points_in_trees_become_texts(summary, tmp_path):
     for name in ("out.parquet", "out.root"):
         summary("dbscan", tmp_path / "in.root", "--eps", 2, "--min-samples", 1, "-o", tmp_path / name)
         assert list(read(tmp_path / name)["cells"]) == ["[]", "[1]", "[1, 2]"]
+
+
+@pytest.mark.parametrize("name", [name for name in LINES if name != "hca"])
+def test_a_table_as_fcs_has_what_others_have(summary, tmp_path, name):
+    write(columns(".parquet"), tmp_path / "in.parquet")
+    line = LINES[name].format(tmp_path / "in.parquet").split()
+    found = []
+    for table in ("table.fcs", "table.parquet"):
+        summary(*line, "--table", tmp_path / table)
+        found.append(read(tmp_path / table))
+    assert list(found[0]) == list(found[1])
+    np.testing.assert_array_equal(found[0], found[1].to_numpy().astype(np.float32))
