@@ -190,8 +190,8 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = F
     Parameters
     ----------
     ds : xarray.Dataset
-        Variables of numbers or booleans along one dimension, numpy or dask; or of times and text (objects), which
-        formats that have no such type hold as text. Coordinates are written too, numbers without a dimension as
+        Variables of numbers or booleans along one dimension, numpy or dask; or of times, durations and text (objects),
+        which formats that have no such type hold as text. Coordinates are written too, numbers without a dimension as
         attributes.
     path : str or path
         The file, ``.parquet`` (or ``.pq``), ``.h5`` (or ``.hdf5``), ``.csv``, ``.npz`` or ``.zarr`` (a store, for

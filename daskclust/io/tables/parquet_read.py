@@ -141,6 +141,8 @@ def _own_dtype(kind: Any, *, missing: bool) -> np.dtype[Any]:
         return dtype
     if kinds.is_timestamp(kind) or kinds.is_date32(kind):
         return np.dtype(f"M8[{'D' if kinds.is_date32(kind) else kind.unit}]")
+    if kinds.is_duration(kind):
+        return np.dtype(f"m8[{kind.unit}]")
     return np.dtype(object)
 
 
@@ -194,7 +196,7 @@ def _numbers(values: Any, path: str, leaf: Leaf, row_of: Callable[[int], int]) -
     if dtype.kind == "O":
         values = values.cast(values.type.value_type) if kinds.is_dictionary(values.type) else values
         return np.fromiter(values.to_pylist(), object, len(values))
-    if values.null_count and dtype.kind not in "fM":
+    if values.null_count and dtype.kind not in "fmM":
         raise ValueError(
             f"column {quoted(leaf.name)} of {path} has no value in row {row_of(_first_null(values))} (counted from "
             f"0), and integers and booleans have no NaN; fill it, or {leaf.without}"
