@@ -27,6 +27,7 @@ from daskclust.io.files import (
     WRITABLE,
     check_file,
     is_parts,
+    is_store,
     known_suffix,
     split_member,
 )
@@ -43,10 +44,10 @@ from daskclust.io.tables.parquet_parts import write_from_workers, write_parts
 from daskclust.io.tables.parquet_read import read_parquet
 from daskclust.io.tables.root import read_root
 from daskclust.io.tables.text import is_number, read_text
-from daskclust.io.tables.zarr import write_zarr
+from daskclust.io.tables.zarr import read_zarr, write_zarr
 
 _AUTO_ROWS = 1 << 20  # of a chunk
-_LAZY = (*PARQUET, *HDF5, NEXUS)
+_LAZY = (*PARQUET, *HDF5, NEXUS, ".zarr")
 _LONGEST_COMMENT = (1 << 16) - 1  # bytes, of a zip archive
 
 
@@ -81,6 +82,7 @@ def read_hits(
         - ``.root``: a TTree or RNTuple with a number, or a list of numbers, in each branch (field);
           ``file.root:name`` chooses among several.
         - ``.npy``: shape (n, columns), or a structured array; ``.npz``: one array per column, or one as in ``.npy``.
+        - ``.zarr``, or a folder that is a zarr store: an array of shape (n,) for each column.
         - Others, where an installed package has an entry point ``daskclust.readers`` of that name: a function of a path
           and ``chunks`` that returns such a Dataset.
 
@@ -149,17 +151,20 @@ def read_hits(
     chunks = rows_of_chunk(chunks, _AUTO_ROWS)
     name, part = split_member(os.fspath(path))
     name = name.rstrip("/") if os.path.isdir(name) else name
-    if not is_parts(name):
+    is_zarr = is_store(name) or (name.lower().endswith(".zarr") and os.path.isdir(name))
+    if not is_zarr and not is_parts(name):
         check_file(name)
-    entry = None if name.lower().endswith(READABLE) else reader_of_package(name)
+    entry = None if is_zarr or name.lower().endswith(READABLE) else reader_of_package(name)
     if entry is not None:
         return read_by(entry, name, field, chunks, {"columns": columns, "units": units, "layout": layout}, needs or {})
-    suffix, units = known_suffix(name, READABLE), units or {}
+    suffix, units = ".zarr" if is_zarr else known_suffix(name, READABLE), units or {}
     naming = Naming(None if field is None else FIELDS[field], columns, name, needs=needs or {})
     if suffix in PARQUET:
         table = read_parquet(name, naming, chunks)
     elif suffix in (*HDF5, NEXUS):
         table = read_hdf5(name, part, naming, chunks)
+    elif is_zarr:
+        table = read_zarr(name, naming, chunks, fill_missing=False)
     elif suffix in TEXT:
         table = read_text(name, naming)
     elif suffix == ".root":
@@ -195,8 +200,8 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = F
         attributes.
     path : str or path
         The file, ``.parquet`` (or ``.pq``), ``.h5`` (or ``.hdf5``), ``.csv``, ``.npz`` or ``.zarr`` (a store, for
-        `open_particles` and `xarray.open_zarr`); or ``.nxs``, pixel hits as ``NXevent_data`` for scipp. One that exists
-        is replaced.
+        `read_hits`, `open_particles` and `xarray.open_zarr`); or ``.nxs``, pixel hits as ``NXevent_data`` for scipp.
+        One that exists is replaced.
     nested : bool, default False
         Write Parquet with one row for each event: its number, and lists of what its hits have. The hits must be in the
         order of ``event``. Events without hits have no row. `read_hits` gives the same Dataset for both.
