@@ -296,9 +296,11 @@ class Job:
         """Open the source's own columns for an output; `is_converted` where points have other names or units."""
         self._is_converted = is_converted
         from daskclust.io.outputs.own_columns import joined_columns, own_columns
+        from daskclust.io.schema import LEFT_OUT
 
         if "output" in self.outputs and self.outputs["output"].suffix != ".npy":
-            self._own = joined_columns([own_columns(source, data_set) for source in self.sources])
+            joins = not points.encoding.get(LEFT_OUT)
+            self._own = joined_columns([own_columns(source, data_set, joins=joins) for source in self.sources])
             self.check_columns(map(str, points.variables), system)
 
     def with_own(self, hits: xr.Dataset) -> xr.Dataset:

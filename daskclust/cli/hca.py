@@ -22,6 +22,7 @@ from daskclust.cli._options import (
     words_of,
     writing,
 )
+from daskclust.cli._several import check_outputs
 from daskclust.io.files import OUTPUTS, PARQUET, TEXT
 
 if TYPE_CHECKING:
@@ -89,6 +90,8 @@ def hca(
     run = replace(run, merges_output=None) if prints else run
     others = [] if assignments is None else [assignments]
     job = Job("Mahalanobis HCA", "cells", paths, run, _WRITABLE, others)
+    if "table" in job.outputs:
+        check_outputs(paths, {"--table": job.outputs["table"]}, OUTPUTS)  # .npy has labels, or the tree
     if seed and sample is None:
         raise ValueError(f"--seed {seed} draws a --sample; give that, or leave it out")
     if assignments is not None and apriori is not None:
@@ -219,7 +222,7 @@ def _open(path: Path, assignments: Path | None, reading: dict[str, Any], chunks:
 def _write_tree(result: xr.Dataset, path: Path, about: dict[Any, Any]) -> None:
     import xarray as xr
 
-    from daskclust.io import write_hits
+    from daskclust.io.outputs.writing import write_points
 
     Z = result["linkage"].values
     if path.suffix == ".npy":
@@ -229,7 +232,7 @@ def _write_tree(result: xr.Dataset, path: Path, about: dict[Any, Any]) -> None:
     columns |= {"size": Z[:, 3].astype("int64"), "is_apriori": result["is_apriori"].values}
     attrs = {**about, **result["linkage"].attrs, "hca": result.attrs["hca"]}
     del attrs["long_name"]
-    write_hits(xr.Dataset({name: ("merge", values) for name, values in columns.items()}, attrs=attrs), path)
+    write_points(xr.Dataset({name: ("merge", values) for name, values in columns.items()}, attrs=attrs), path)
 
 
 def _table(result: xr.Dataset, count: int) -> xr.Dataset:

@@ -28,7 +28,7 @@ Labelled = TypeVar("Labelled", "xr.Dataset", "xr.DataArray")
 BLOCK_ROWS = 1 << 20
 
 
-def only_dim(ds: xr.Dataset, kinds: str = "fiubMO") -> str:
+def only_dim(ds: xr.Dataset, kinds: str = "fiubmMO") -> str:
     """Return the one dimension of all variables, if they are columns of numbers, or times and text (objects)."""
     if not ds.variables:
         raise ValueError("the Dataset has no variables; there is nothing to write")
@@ -67,9 +67,13 @@ def column_dtypes(ds: xr.Dataset) -> dict[str, np.dtype[Any]]:
 
 
 def as_text(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return times and objects as text, what is missing (NaN in pandas) as an empty one; numbers as they are."""
-    if values.dtype.kind == "M":
-        values = np.where(np.isnat(values), "", np.datetime_as_string(values))
+    """Return times and objects as text, what is missing (NaN in pandas) as an empty one; numbers as they are.
+
+    Spans of time have their unit behind them, as in ``"3 milliseconds"``.
+    """
+    if values.dtype.kind in "mM":
+        words = np.datetime_as_string(values) if values.dtype.kind == "M" else [str(value) for value in values]
+        values = np.where(np.isnat(values), "", words)
     elif values.dtype.kind == "O":
         values = np.array(["" if value is None or value != value else str(value) for value in values], np.str_)
     return values

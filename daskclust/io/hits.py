@@ -27,13 +27,14 @@ from daskclust.io.files import (
     WRITABLE,
     check_file,
     is_parts,
+    is_store,
     known_suffix,
     split_member,
 )
 from daskclust.io.package_readers import read_by, reader_of_package
 from daskclust.io.replacing import check_kind, replacing, replacing_folder
 from daskclust.io.rows import OnDemand, rows_of_chunk
-from daskclust.io.schema import Columns, Naming, Needs, check_units, to_dataset
+from daskclust.io.schema import LEFT_OUT, Columns, Naming, Needs, check_units, to_dataset
 from daskclust.io.several import takes_several
 from daskclust.io.tables.binary import read_npy, read_npz
 from daskclust.io.tables.hdf5 import read_hdf5, write_hdf5
@@ -43,10 +44,10 @@ from daskclust.io.tables.parquet_parts import write_from_workers, write_parts
 from daskclust.io.tables.parquet_read import read_parquet
 from daskclust.io.tables.root import read_root
 from daskclust.io.tables.text import is_number, read_text
-from daskclust.io.tables.zarr import write_zarr
+from daskclust.io.tables.zarr import read_zarr, write_zarr
 
 _AUTO_ROWS = 1 << 20  # of a chunk
-_LAZY = (*PARQUET, *HDF5, NEXUS)
+_LAZY = (*PARQUET, *HDF5, NEXUS, ".zarr")
 _LONGEST_COMMENT = (1 << 16) - 1  # bytes, of a zip archive
 
 
@@ -81,11 +82,13 @@ def read_hits(
         - ``.root``: a TTree or RNTuple with a number, or a list of numbers, in each branch (field);
           ``file.root:name`` chooses among several.
         - ``.npy``: shape (n, columns), or a structured array; ``.npz``: one array per column, or one as in ``.npy``.
+        - ``.zarr``, or a folder that is a zarr store: an array of shape (n,) for each column.
         - Others, where an installed package has an entry point ``daskclust.readers`` of that name: a function of a path
           and ``chunks`` that returns such a Dataset.
 
         Lists are joined, a number of a row is repeated for each of its hits, and ``event`` tells the row, unless the
-        file has this column. Fields of records, such as those of a collection ``hits`` in an RNTuple or in Parquet,
+        file has this column. Where the coordinates are numbers, rows are the points, and columns with lists are left
+        out. Fields of records, such as those of a collection ``hits`` in an RNTuple or in Parquet,
         have their own name, ``x``, or ``hits.x`` where another column has it.
     field : {"calorimeter", "timepix", "particles"}, optional
         What the hits are of. By default as the metadata of the file tell, if `write_hits` wrote it; else Timepix
@@ -148,17 +151,20 @@ def read_hits(
     chunks = rows_of_chunk(chunks, _AUTO_ROWS)
     name, part = split_member(os.fspath(path))
     name = name.rstrip("/") if os.path.isdir(name) else name
-    if not is_parts(name):
+    is_zarr = is_store(name) or (name.lower().endswith(".zarr") and os.path.isdir(name))
+    if not is_zarr and not is_parts(name):
         check_file(name)
-    entry = None if name.lower().endswith(READABLE) else reader_of_package(name)
+    entry = None if is_zarr or name.lower().endswith(READABLE) else reader_of_package(name)
     if entry is not None:
         return read_by(entry, name, field, chunks, {"columns": columns, "units": units, "layout": layout}, needs or {})
-    suffix, units = known_suffix(name, READABLE), units or {}
+    suffix, units = ".zarr" if is_zarr else known_suffix(name, READABLE), units or {}
     naming = Naming(None if field is None else FIELDS[field], columns, name, needs=needs or {})
     if suffix in PARQUET:
         table = read_parquet(name, naming, chunks)
     elif suffix in (*HDF5, NEXUS):
         table = read_hdf5(name, part, naming, chunks)
+    elif is_zarr:
+        table = read_zarr(name, naming, chunks, fill_missing=False)
     elif suffix in TEXT:
         table = read_text(name, naming)
     elif suffix == ".root":
@@ -175,6 +181,7 @@ def read_hits(
     if "x" in units:
         attrs.pop(BOX, None)
     ds = to_dataset(table.columns, field=known.name, units={**table.units, **units}, source=path, attrs=attrs)
+    ds.encoding[LEFT_OUT] = table.naming.left_out
     if known is TIMEPIX and chunks is None and ds.attrs["layout"] != "quad" and ds.sizes["hit"]:
         _check_sides(ds, name)
     if chunks is None or suffix in _LAZY or isinstance(chunks, OnDemand):
@@ -188,13 +195,13 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = F
     Parameters
     ----------
     ds : xarray.Dataset
-        Variables of numbers or booleans along one dimension, numpy or dask; or of times and text (objects), which
-        formats that have no such type hold as text. Coordinates are written too, numbers without a dimension as
+        Variables of numbers or booleans along one dimension, numpy or dask; or of times, durations and text (objects),
+        which formats that have no such type hold as text. Coordinates are written too, numbers without a dimension as
         attributes.
     path : str or path
         The file, ``.parquet`` (or ``.pq``), ``.h5`` (or ``.hdf5``), ``.csv``, ``.npz`` or ``.zarr`` (a store, for
-        `open_particles` and `xarray.open_zarr`); or ``.nxs``, pixel hits as ``NXevent_data`` for scipp. One that exists
-        is replaced.
+        `read_hits`, `open_particles` and `xarray.open_zarr`); or ``.nxs``, pixel hits as ``NXevent_data`` for scipp.
+        One that exists is replaced.
     nested : bool, default False
         Write Parquet with one row for each event: its number, and lists of what its hits have. The hits must be in the
         order of ``event``. Events without hits have no row. `read_hits` gives the same Dataset for both.

@@ -6,10 +6,11 @@ checks kinds at the door. What a field has is in `fields`.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from fractions import Fraction
@@ -30,6 +31,8 @@ from daskclust.io.rows import Stored, by_blocks
 if TYPE_CHECKING:
     import xarray as xr
 
+logger = logging.getLogger(__name__)
+
 Columns = Sequence[str] | Mapping[str, str | None]
 
 Needs = Mapping[str, Sequence[str]]
@@ -45,6 +48,10 @@ COMPONENTS = ("x", "y", "z")
 KNOWN = {"Coordinates": "", "Velocities": "v", "Velocity": "v", "Masses": "mass", "Mass": "mass", "ParticleIDs": "id"}
 
 
+LEFT_OUT = "left_out"
+"""Key of a data set's `encoding`: the columns with lists that were left out, as rows are points."""
+
+
 @dataclass(frozen=True, slots=True)
 class Naming:
     """How the columns of one file become variables of one field."""
@@ -58,6 +65,7 @@ class Naming:
     needs: Needs = dataclass_field(default_factory=dict, kw_only=True)
     # Columns of other names by the variable that they are taken for, as `choose` finds them.
     taken: dict[str, str] = dataclass_field(default_factory=dict, kw_only=True, compare=False)
+    left_out: set[str] = dataclass_field(default_factory=set, kw_only=True, compare=False)  # by `without_lists`
 
     @property
     def told(self) -> dict[str, str]:
@@ -144,6 +152,27 @@ class Naming:
                     f"{meant(unknown[0], chosen.values())}; it has {listed(chosen.values())}"
                 )
         return chosen
+
+    def without_lists(self, chosen: Mapping[str, str], lists: Collection[str]) -> dict[str, str]:
+        """Return the chosen columns without those with lists, where all coordinates are numbers: rows are points there.
+
+        Variables of the field, and what the user names, are not left out: that they have lists is an error.
+        """
+        coordinates = {*self.known.required, *self.known.instead.values()}
+        if any(chosen.get(name) in coordinates for name in lists):
+            return dict(chosen)
+        named = {name for names in self.needs.values() for name in names}
+        for name in filter(chosen.get, lists):
+            if self.given.get(name) or chosen[name] in named or self.known.find(chosen[name]):
+                raise ValueError(
+                    f"column {quoted(name)} of {self.source} has a list in each row, and {self.known.required[0]!r} a "
+                    f"number: its rows are points, which need one number each; {self.without(name)}"
+                )
+        new = [name for name in lists if name in chosen and name not in self.left_out]
+        if new:
+            self.left_out.update(new)
+            logger.warning("columns of %s with a list for each point are left out: %s", self.source, ", ".join(new))
+        return {name: ours for name, ours in chosen.items() if name not in lists}
 
 
 @dataclass(frozen=True, slots=True)

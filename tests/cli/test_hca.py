@@ -12,6 +12,8 @@ from oracles.hca_reference import assert_equals_reference, load
 
 from daskclust import MahalanobisHCA, io
 from daskclust.datasets import apriori_gaussians, cytometry
+from daskclust.io.files import OUTPUTS
+from daskclust.io.outputs.own_columns import own_columns
 
 SERIAL = [f"serial_n300_d{d}_T{T}" for d in (2, 3) for T in (20, 100)]
 
@@ -174,3 +176,23 @@ def test_a_sample_keeps_all_columns_of_the_output(hca, cells, folder, tmp_path):
     wanted = io.read_cells(folder / "cells.parquet").clust.hca(30, n_clusters=3, sample=100)
     np.testing.assert_array_equal(table["label"], wanted["label"])
     assert len(pd.read_parquet(tmp_path / "t.parquet")) == 99
+
+
+@pytest.mark.parametrize("suffix", OUTPUTS)
+def test_tree_and_table_in_all_formats(hca, folder, tmp_path, suffix):
+    expected = io.read_cells(folder / "cells.parquet").clust.hca(threshold=0.3, n_clusters=3)
+    tree, table = tmp_path / f"tree{suffix}", tmp_path / f"table{suffix}"
+    hca(folder / "cells.parquet", 0.3, "--n-clusters", 3, "--merges", tree, "--table", table)
+    found = own_columns(tree).dataset("merge"), own_columns(table).dataset("cluster")
+    np.testing.assert_allclose(found[0]["height"], expected["linkage"][:, 2], rtol=1e-6)
+    np.testing.assert_array_equal(found[0]["id1"], expected["linkage"][:, 0])
+    assert found[1]["cluster"].values.tolist() == [0, 1, 2]
+    np.testing.assert_array_equal(found[1]["size"], np.bincount(expected["label"]))
+
+
+def test_a_table_is_no_array(hca, folder, tmp_path):
+    outputs = "-o", tmp_path / "o.csv", "--table", tmp_path / "t.npy"
+    code, _, err = hca(folder / "cells.csv", 0.3, "--n-clusters", 3, *outputs)
+    assert code == 1
+    assert "--table must be a file with one of" in err
+    assert not list(tmp_path.iterdir())

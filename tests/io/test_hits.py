@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import daskclust.io
+from daskclust.datasets import hgcal_event, timepix
 from daskclust.io import read_hits, to_dataset, write_hits
 
 # Writing
@@ -91,3 +93,18 @@ def test_importing_io_is_light() -> None:
     assert {"read_hits", "write_hits", "CALORIMETER"} <= set(dir(daskclust.io))
     with pytest.raises(AttributeError, match="nothing"):
         _ = daskclust.io.nothing
+
+
+@pytest.mark.parametrize("chunks", [None, 7, "auto"])
+@pytest.mark.parametrize("make", [partial(timepix, 50), partial(hgcal_event, 3, n_noise=20)])
+def test_zarr_stores_come_back(tmp_path, make, chunks):
+    hits = make(rng=0)
+    write_hits(hits, tmp_path / "hits.zarr")
+    write_hits(hits, tmp_path / "hits.parquet")
+    expected = read_hits(tmp_path / "hits.parquet").drop_attrs(deep=False)
+    for path in (tmp_path / "hits.zarr", tmp_path / "other"):
+        found = read_hits(path, chunks=chunks)
+        assert found.attrs["field"] == hits.attrs.get("field", "calorimeter")
+        assert bool(found.chunks) == (chunks is not None)
+        xr.testing.assert_identical(found.drop_attrs(deep=False).compute()[list(expected)], expected)
+        path.rename(tmp_path / "other")

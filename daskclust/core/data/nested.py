@@ -57,7 +57,14 @@ def flatten(data: Any, source: str = "X") -> tuple[dict[str, Array] | Array, Nes
     if _is_union(data.layout):
         raise TypeError(f"{source} has records of several kinds, {short(data.type)}; {_CHOOSE}")
     if names:
-        columns, counts = join(dict(zip(names, ak.unzip(data), strict=True)), source)
+        fields = dict(zip(names, ak.unzip(data), strict=True))
+        lists = [name for name, array in fields.items() if array.layout.purelist_depth > 1]
+        if lists and "x" in set(names) - set(lists):
+            raise ValueError(
+                f"field {quoted(lists[0])} of {source} has a list in each entry, and 'x' has a number: its entries are "
+                f"points, which need one number each; {_CHOOSE}"
+            )
+        columns, counts = join(fields, source)
         return columns, Nesting(counts)
     try:
         matrix = ak.to_numpy(data, allow_missing=False)

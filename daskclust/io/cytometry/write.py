@@ -84,7 +84,7 @@ def write_columns(ds: xr.Dataset, path: Path) -> None:
     second = dict(zip(ds.attrs.get("channel_names", []), ds.attrs.get("detector_names", []), strict=False))
     names = [str(name) for name in ds.variables]
     with replacing(path) as stream:
-        _write_fcs(stream, ds.reset_coords().compute(), [second.get(name, name) for name in names])
+        _write_fcs(stream, ds.compute(), [second.get(name, name) for name in names])
 
 
 def columns_of(ds: xr.Dataset) -> xr.Dataset:
@@ -115,7 +115,7 @@ def _flat(ds: xr.Dataset) -> tuple[xr.Dataset, list[str]]:
 
 def _write_fcs(stream: BinaryIO, flat: xr.Dataset, detectors: list[str]) -> None:
     """Write columns as the channels of an FCS 3.1 file, in float32; their names become $PnS, the detectors $PnN."""
-    names = [str(name) for name in flat]
+    names = [str(name) for name in flat.variables]
     for name in (*names, *detectors):
         # The slash divides keywords; readers drop dollars; commas divide the names of a spillover matrix.
         if not name.strip() or name != name.strip("/ ") or set(name) & set("$,") or not name.isprintable():

@@ -20,7 +20,7 @@ from daskclust.io.attrs import stored_attrs, stored_units
 from daskclust.io.blocks import column_dtypes, native_block, only_dim
 from daskclust.io.files import OUTPUTS, PARQUET, known_suffix
 from daskclust.io.replacing import beside, naming, place_of, replacing, sync_folder
-from daskclust.io.tables.parquet import GROUP_ROWS, RowGroups, shown
+from daskclust.io.tables.parquet import GROUP_ROWS, RowGroups, arrow_types, shown
 from daskclust.io.tables.parquet_parts import parts_of
 
 _log = logging.getLogger(__name__)
@@ -157,7 +157,8 @@ class PartsSink:
         if self._groups is None:
             if not self._in_place:
                 self._stream = self._stack.enter_context(replacing(self._folder / f"part-{self._n_parts:06}.parquet"))
-            groups = RowGroups(self._stream, self._dtypes, stored_units(tables[0]), tables[0].attrs)
+            first = tables[0]
+            groups = RowGroups(self._stream, self._dtypes, stored_units(first), first.attrs, arrow=arrow_types(first))
             self._groups = self._stack.enter_context(groups)
         blocks = [native_block(ds) for ds in tables]
         columns = (
@@ -212,7 +213,7 @@ class PartsSink:
         from daskclust.io.outputs.own_columns import joined_columns, own_columns
         from daskclust.io.outputs.writing import write_points
 
-        found = joined_columns([own_columns(part) for part in parts_of(str(self._folder))])
+        found = joined_columns([own_columns(part, joins=False) for part in parts_of(str(self._folder))])
         if found is None:
             raise ValueError(f"{self._folder} has no columns")
         ds = found.dataset(self._dim, block_sizes(found.rows, _CHUNK))  # parts may be small

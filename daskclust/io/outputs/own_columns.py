@@ -79,25 +79,26 @@ def _at_rows(rows: npt.NDArray[np.int64], _: int, *, read: ReadRows) -> npt.NDAr
     return read(low, high)[rows - low]
 
 
-def own_columns(path: str | os.PathLike[str], data_set: int | None = None) -> OwnColumns | None:
+def own_columns(path: str | os.PathLike[str], data_set: int | None = None, *, joins: bool = True) -> OwnColumns | None:
     """Return the columns of a file; None of a file that has no names for them, or words, particles or events instead.
 
-    Lists of a row are joined, and values of the row repeated, as readers do it. `data_set` is that of an FCS file.
+    Lists of a row are joined, and values of the row repeated, as readers do it, or not, where rows are points.
+    `data_set` is that of an FCS file.
     """
     name, member = split_member(os.fspath(path))
     suffix = os.path.splitext(name)[1].lower()
     if suffix in PARQUET and os.path.isdir(name):
-        return joined_columns([own_columns(file) for file in parts_of(name)])
+        return joined_columns([own_columns(file, joins=joins) for file in parts_of(name)])
     found, attrs = dict[str, Any](), dict[str, Any]()
     with reading(name, suffix[1:]):
         if suffix in PARQUET:
-            found, attrs = parquet_read.own_columns(name)
+            found, attrs = parquet_read.own_columns(name, joins=joins)
         elif suffix == ".fcs":
             found, attrs = _of_fcs(name, data_set)
         elif suffix in (*HDF5, NEXUS):
             found = _of_hdf5(name, member)
         elif suffix == ".root":
-            found = root.own_columns(name, member)
+            found = root.own_columns(name, member, joins=joins)
         elif suffix in TEXT:
             found = text.own_columns(name)
         elif suffix in (".npy", ".npz"):

@@ -24,7 +24,7 @@ from daskclust.io.particles.gadget import write_gadget
 from daskclust.io.particles.snapshot import TYPES, files_of_snapshot, read_snapshot
 from daskclust.io.replacing import check_kind, replacing
 from daskclust.io.rows import Stored, fixed_rows, rows_of_chunk
-from daskclust.io.schema import COMPONENTS, Columns, Naming, Needs, Table, check_units, to_dataset
+from daskclust.io.schema import COMPONENTS, LEFT_OUT, Columns, Naming, Needs, Table, check_units, to_dataset
 from daskclust.io.several import takes_several
 from daskclust.io.tables.binary import read_npy, unnamed
 from daskclust.io.tables.parquet_read import read_parquet
@@ -155,7 +155,9 @@ def open_particles(
     attrs = _with_boxsize({**table.attrs, **table.naming.told}, boxsize, len(axes), name)
     if "x" in given or boxsize is not None:
         attrs.pop(BOX, None)
-    return to_dataset(table.columns, field=PARTICLES.name, units={**table.units, **given}, source=name, attrs=attrs)
+    ds = to_dataset(table.columns, field=PARTICLES.name, units={**table.units, **given}, source=name, attrs=attrs)
+    ds.encoding[LEFT_OUT] = table.naming.left_out
+    return ds
 
 
 def _expanded(units: Mapping[str, str], table: Table, path: str) -> dict[str, str]:

@@ -174,14 +174,14 @@ def write_hdf5(stream: BinaryIO, ds: xr.Dataset, dim: str) -> None:
 def create_columns(group: Any, dtypes: Mapping[str, np.dtype[Any]], rows: int) -> dict[str, Any]:
     """Return new datasets of a group, by name; times and objects become texts."""
     text = import_h5py().string_dtype()
-    types = {name: text if dtype.kind in "MO" else dtype for name, dtype in dtypes.items()}
+    types = {name: text if dtype.kind in "mMO" else dtype for name, dtype in dtypes.items()}
     return {name: group.create_dataset(name, shape=(rows,), dtype=dtype) for name, dtype in types.items()}
 
 
 def put_block(columns: Mapping[str, Any], block: Block, start: int, stop: int) -> None:
     """Write columns of a block to rows start to stop of datasets."""
     for name, values in block.items():
-        columns[name][start:stop] = as_text(values).astype(object) if values.dtype.kind in "MO" else values
+        columns[name][start:stop] = as_text(values).astype(object) if values.dtype.kind in "mMO" else values
 
 
 def check_space(stream: BinaryIO, size: int) -> None:

@@ -56,7 +56,7 @@ def _encoding(dtype: np.dtype[Any], values: Any) -> tuple[str, str]:
     would make files of hits and clusters 3 to 7 % smaller. Of float32 numbers, three of four bytes look random where
     most differ: to compress them takes four times as long as to write them.
     """
-    if dtype.kind in "bMO" or dtype == np.float16:
+    if dtype.kind in "bmMO" or dtype == np.float16:
         return "PLAIN", "SNAPPY"
     if dtype == np.float32 and isinstance(values, np.ndarray):
         sample = values[:: max(1, len(values) // _SAMPLE)]
@@ -82,7 +82,7 @@ def _arrow(values: Any, kind: Any) -> Any:
         is_bits = values.dtype.kind == "b"
         buffer = np.packbits(values, bitorder="little") if is_bits else np.ascontiguousarray(values)
         return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(buffer)])
-    return pa.array(values, kind, from_pandas=values.dtype.kind in "MO")
+    return pa.array(values, kind, from_pandas=values.dtype.kind in "mMO")
 
 
 class RowGroups:
@@ -111,7 +111,7 @@ class RowGroups:
             types = {name: kind if name == event else pa.list_(kind) for name, kind in types.items()}
         about = {name: {"units": units[name]} for name in types if name in units}
         # numbers that cannot be missing take three quarters of the time
-        nullable = {name: dtypes[name].kind in "MO" or event not in (None, name) for name in types}
+        nullable = {name: dtypes[name].kind in "mMO" or event not in (None, name) for name in types}
         fields = [pa.field(name, kind, nullable[name], metadata=about.get(name)) for name, kind in types.items()]
         self.attrs = dict(attrs or {})
         self._schema = pa.schema(fields)

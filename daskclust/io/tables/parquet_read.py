@@ -56,7 +56,7 @@ def read_parquet(path: str, naming: Naming, chunks: int | None) -> Table:
     return joined({file: _read_file(file, replace(naming, source=file), chunks, is_part=True) for file in files})
 
 
-def _head(path: str, is_flat: bool) -> tuple[list[Leaf], Any, dict[str, Any]]:
+def _head(path: str, *, records: bool, lists: bool) -> tuple[list[Leaf], Any, dict[str, Any]]:
     """Return the columns of a file, its metadata, and the attributes of its data set."""
     import pyarrow.parquet as pq
 
@@ -64,17 +64,17 @@ def _head(path: str, is_flat: bool) -> tuple[list[Leaf], Any, dict[str, Any]]:
         about = file.metadata
         check_columns(about.num_columns, path)
         stored = [file.schema.column(k).path for k in range(about.num_columns)]
-        leaves = _leaves(file.schema_arrow, stored, is_flat)
+        leaves = _leaves(file.schema_arrow, stored, records=records, lists=lists)
     return leaves, about, unpack((about.metadata or {}).get(KEY.encode()), path)[0]
 
 
 @reads("Parquet")
 def _read_file(path: str, naming: Naming, chunks: int | None, *, is_part: bool = False) -> Table:
-    leaves, about, attrs = _head(path, naming.is_flat)
+    leaves, about, attrs = _head(path, records=not naming.is_flat, lists=not naming.is_flat)
     rows, groups = about.num_rows, [about.row_group(k).num_rows for k in range(about.num_row_groups)]
     found = [leaf.name for leaf in leaves]
     naming = naming.settle(found, attrs.get("field"))
-    names = naming.choose(found, named=True)
+    names = naming.without_lists(naming.choose(found, named=True), [leaf.name for leaf in leaves if leaf.is_list])
     chosen = {}
     for leaf in leaves:
         if leaf.name in names:
@@ -103,12 +103,12 @@ def _read_file(path: str, naming: Naming, chunks: int | None, *, is_part: bool =
     return Table(columns, naming, told, attrs)
 
 
-def own_columns(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def own_columns(path: str, *, joins: bool = True) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return all columns of a file as they are, and its attributes: text, times and missing values as objects, too.
 
-    Columns are `Stored`, or arrays of hits where a row has lists of these.
+    Columns are `Stored`, or arrays of hits where a row has lists of these, and `joins`; otherwise lists are objects.
     """
-    leaves, about, attrs = _own_leaves(path)
+    leaves, about, attrs = _own_leaves(path, joins=joins)
     here, rows, lists = os.path.abspath(path), about.num_rows, [leaf for leaf in leaves if leaf.is_list]
     if lists:
         chosen = {leaf.name: leaf._replace(dtype=None) for leaf in leaves}
@@ -122,9 +122,9 @@ def text_in(path: str) -> list[str]:
     return [leaf.name for leaf in _own_leaves(path)[0] if np.dtype(leaf.dtype).kind not in "fiub"]
 
 
-def _own_leaves(path: str) -> tuple[list[Leaf], Any, dict[str, Any]]:
+def _own_leaves(path: str, *, joins: bool = True) -> tuple[list[Leaf], Any, dict[str, Any]]:
     """Return the columns of a file in the types that hold all their values, its metadata and its attributes."""
-    leaves, about, attrs = _head(path, is_flat=False)
+    leaves, about, attrs = _head(path, records=True, lists=joins)
     groups = [about.row_group(k) for k in range(about.num_row_groups)]
     parts = [group.column(k) for group in groups for k in range(group.num_columns)]
     missing = {part.path_in_schema for part in parts if part.statistics is not None and part.statistics.null_count}
@@ -141,6 +141,8 @@ def _own_dtype(kind: Any, *, missing: bool) -> np.dtype[Any]:
         return dtype
     if kinds.is_timestamp(kind) or kinds.is_date32(kind):
         return np.dtype(f"M8[{'D' if kinds.is_date32(kind) else kind.unit}]")
+    if kinds.is_duration(kind):
+        return np.dtype(f"m8[{kind.unit}]")
     return np.dtype(object)
 
 
@@ -152,18 +154,18 @@ def _stored(path: str, leaf: Leaf, rows: int) -> Stored:
     return Stored(read, (path,), "Parquet", (rows,), dtype, units=leaf.units, arrow=arrow)
 
 
-def _leaves(schema: Any, stored: list[str], is_flat: bool) -> list[Leaf]:
-    """Return all columns of a file, those in records too, unless these and lists are none."""
+def _leaves(schema: Any, stored: list[str], *, records: bool, lists: bool) -> list[Leaf]:
+    """Return all columns of a file: those in `records` and in `lists`, too, or these as they are."""
     import pyarrow.types as kinds
 
     leaves: list[Leaf] = []
     for column in schema:
         if _INDEX.fullmatch(column.name):
             continue
-        lists = () if is_flat else (kinds.is_list, kinds.is_large_list, kinds.is_fixed_size_list)
-        is_list = any(test(column.type) for test in lists)
+        tests = (kinds.is_list, kinds.is_large_list, kinds.is_fixed_size_list)
+        is_list = lists and any(test(column.type) for test in tests)
         inner = column.type.value_type if is_list else column.type
-        is_record = kinds.is_struct(inner) and not is_flat
+        is_record = kinds.is_struct(inner) and records
         parts = [inner.field(k) for k in range(inner.num_fields)] if is_record else [None]
         for part in parts:
             name, kind, about = (None, inner, column) if part is None else (part.name, part.type, part)
@@ -193,10 +195,8 @@ def _numbers(values: Any, path: str, leaf: Leaf, row_of: Callable[[int], int]) -
     dtype = leaf.dtype or _own_dtype(values.type, missing=bool(values.null_count))
     if dtype.kind == "O":
         values = values.cast(values.type.value_type) if kinds.is_dictionary(values.type) else values
-        objects = np.empty(len(values), object)
-        objects[:] = values.to_pylist()
-        return objects
-    if values.null_count and dtype.kind not in "fM":
+        return np.fromiter(values.to_pylist(), object, len(values))
+    if values.null_count and dtype.kind not in "fmM":
         raise ValueError(
             f"column {quoted(leaf.name)} of {path} has no value in row {row_of(_first_null(values))} (counted from "
             f"0), and integers and booleans have no NaN; fill it, or {leaf.without}"

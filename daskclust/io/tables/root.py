@@ -37,6 +37,8 @@ def read_root(path: str, tree: str | None, naming: Naming) -> Table:
         for name in chosen:
             with reading(path, "ROOT", f"{kind} {quoted(name)}"):
                 arrays[name] = array_of(parts[name], name, path)
+    chosen = naming.without_lists(chosen, [name for name, array in arrays.items() if array.layout.purelist_depth > 1])
+    arrays = {name: arrays[name] for name in chosen}
     try:
         columns, counts = join(arrays, path, (kind, "branches" if kind == "branch" else "fields"), _LEAVE_OUT)
     except TypeError as error:
@@ -47,8 +49,8 @@ def read_root(path: str, tree: str | None, naming: Naming) -> Table:
     return Table(result, naming)
 
 
-def own_columns(path: str, tree: str | None) -> dict[str, Any]:
-    """Return all columns of a tree of a file as they are, text as objects; lists are joined."""
+def own_columns(path: str, tree: str | None, *, joins: bool = True) -> dict[str, Any]:
+    """Return all columns of a tree of a file as they are, text as objects; lists are joined, or texts, too."""
     with _opened(path, tree) as (kind, parts):
         import awkward as ak
 
@@ -57,13 +59,16 @@ def own_columns(path: str, tree: str | None) -> dict[str, Any]:
         else:
             whole = {name: (branch.array(library="ak"), leaf) for name, (branch, leaf) in parts.items()}
             arrays = {name: array if leaf is None else array[leaf] for name, (array, leaf) in whole.items()}
-    is_text = {name: ak.parameters(array).get("__array__") == "string" for name, array in arrays.items()}
-    lists = [name for name, array in arrays.items() if array.ndim == 2 and not is_text[name]]
+    lists = [name for name, array in arrays.items() if joins and array.layout.purelist_depth == 2]
     lengths = np.asarray(ak.num(arrays[lists[0]])) if lists else None
     columns = {}
     for name, array in arrays.items():
         values = ak.flatten(array) if name in lists else array
-        found = np.array(ak.to_list(values), object) if is_text[name] else np.asarray(values)
+        if values.ndim > 1:  # texts have two dimensions
+            words = map(str, values.to_list()) if values.layout.purelist_depth > 1 else values.to_list()
+            found = np.fromiter(words, object, len(values))
+        else:
+            found = np.asarray(values)
         columns[name] = found if lengths is None or name in lists else np.repeat(found, lengths)
     return columns
 

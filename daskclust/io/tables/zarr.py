@@ -110,7 +110,7 @@ def write_zarr(folder: Path, ds: xr.Dataset, dim: str) -> None:
     )
     # Equal chunks, as the format wants them, each written by one task; empty ones too, or they would seem missing.
     plain = plain.chunk({dim: _CHUNK_ROWS})
-    words = [name for name, v in ds.variables.items() if v.dtype.kind in "MO"]  # in memory: xarray looks at text
+    words = [name for name, v in ds.variables.items() if v.dtype.kind in "mMO"]  # in memory: xarray looks at text
     plain = plain.assign({name: (dim, as_text(in_memory(ds[name]).values).astype(object)) for name in words})
     # With checksums: a damaged number would not show otherwise.
     checked = {"compressors": [zarr.codecs.ZstdCodec(level=0, checksum=True)]}

@@ -254,3 +254,72 @@ def test_lists_of_events_are_joined_as_readers_do(summary, tmp_path, given):
         assert written[f"rechit_{axis}"].tolist() == [value for each in lists[f"rechit_{axis}"] for value in each]
     assert written["run"].tolist() == np.repeat([7, 8, 9, 9], sizes).tolist()
     assert written["event"].tolist() == np.repeat(range(4), sizes).tolist()
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("line", ["dbscan --eps 1.5 --min-samples 1", "clue --dc 1 --rhoc 0.5", "events --dt-max 10"])
+def test_types_of_parquet_stay(summary, tmp_path, line, workers):
+    import datetime
+    import decimal
+
+    import pyarrow as pa
+
+    points = {"x": [0, 0, 5], "y": [0, 1, 5], "toa": [1.0, 2.0, 3.0]}
+    own = {"cells": pa.array([[], [1], [1, 2]], pa.list_(pa.int16())), "words": [["a"], [], ["b"]]}
+    own |= {unit: pa.array([1, None, -86_400_001], pa.duration(unit)) for unit in ("s", "ms", "us", "ns")}
+    own |= {"at": [datetime.time(k) for k in range(3)], "price": [decimal.Decimal(k) for k in range(3)]}
+    sources = [tmp_path / f"{k}.parquet" for k in (0, 1)]
+    for source in sources:
+        pq.write_table(pa.table({**points, **own}), source)
+    name, *options = line.split()
+    for given in (sources[:1], sources):
+        summary(name, *given, *options, "--workers", workers, "-o", tmp_path / "out.parquet")
+        found = pq.read_table(tmp_path / "out.parquet")
+        for each in own:
+            came = pq.read_table(sources[0]).column(each)
+            assert found.column(each).type == came.type
+            assert found.column(each).to_pylist() == len(given) * came.to_pylist()
+    summary(name, sources[0], *options, "-o", tmp_path / "out.csv")
+    assert read(tmp_path / "out.csv")["cells"].tolist() == ["[]", "[1]", "[1, 2]"]
+
+
+def test_lists_of_points_in_trees_become_texts(summary, tmp_path):
+    import awkward as ak
+
+    with uproot.recreate(tmp_path / "in.root") as file:
+        file["points"] = {"x": np.arange(3.0), "y": np.zeros(3), "cells": ak.Array([[], [1], [1, 2]])}
+    for name in ("out.parquet", "out.root"):
+        summary("dbscan", tmp_path / "in.root", "--eps", 2, "--min-samples", 1, "-o", tmp_path / name)
+        assert list(read(tmp_path / name)["cells"]) == ["[]", "[1]", "[1, 2]"]
+
+
+@pytest.mark.parametrize("name", [name for name in LINES if name != "hca"])
+def test_a_table_as_fcs_has_what_others_have(summary, tmp_path, name):
+    write(columns(".parquet"), tmp_path / "in.parquet")
+    line = LINES[name].format(tmp_path / "in.parquet").split()
+    found = []
+    for table in ("table.fcs", "table.parquet"):
+        summary(*line, "--table", tmp_path / table)
+        found.append(read(tmp_path / table))
+    assert list(found[0]) == list(found[1])
+    np.testing.assert_array_equal(found[0], found[1].to_numpy().astype(np.float32))
+
+
+@pytest.mark.parametrize("output", [*INPUTS[1:], ".fcs"])
+def test_durations_are_texts_elsewhere(command, tmp_path, output):
+    import pyarrow as pa
+
+    took = {unit: pa.array([1, None, -86_400_001], pa.duration(unit)) for unit in ("s", "ms", "us", "ns")}
+    pq.write_table(pa.table({"x": [0.0, 1.0, 2.0], "y": np.zeros(3), **took}), tmp_path / "in.parquet")
+    target = tmp_path / f"out{output}"
+    code, _, err = command("dbscan", tmp_path / "in.parquet", "--eps", 2, "--min-samples", 1, "-o", target)
+    if output == ".fcs":
+        assert code == 1
+        assert "-o .fcs holds numbers alone, got 's', 'ms', 'us', 'ns'" in err
+        assert not target.exists()
+        return
+    assert code == 0
+    found, expected = read(target), pd.read_parquet(tmp_path / "in.parquet")
+    for unit in took:
+        assert found[unit][1] == ""
+        assert (pd.to_timedelta(found[unit][::2]).to_numpy() == expected[unit][::2].to_numpy()).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -251,3 +252,78 @@ def test_hits_out_of_the_order_of_events_are_not_written_nested(tmp_path: Path) 
         with pytest.raises(ValueError, match=r"order of event, got 2 after 3; .*ds.sortby\('event'\)"):
             write_hits(each, tmp_path / "a.parquet", nested=True)
     assert not list(tmp_path.iterdir())
+
+
+LISTS = [[[1, 2]] * 3, [[]] * 3, [[], [1], [1, 2]], [[[1], []]] * 3, [["a"], [], ["b", "c"]], [[{"u": 1}], [], []]]
+
+
+def write_points_with(path: Path, lists: list[Any]) -> None:
+    """Write three points, and a column `cells` with a list for each."""
+    points = {"x": [0.0, 0.1, 5.0], "y": [0.0, 0.0, 5.0]}
+    if path.suffix == ".parquet":
+        pq.write_table(pa.table({**points, "cells": lists}), path, row_group_size=2)
+    else:
+        with uproot.recreate(path) as file:
+            numbers = {name: np.array(values) for name, values in points.items()}
+            cells = ak.unflatten(
+                np.array([cell for each in lists for cell in each], np.int64), [len(each) for each in lists]
+            )
+            make = file.mktree if path.stem.startswith("tree") else file.mkrntuple
+            make("points", {**numbers, "cells": cells})
+
+
+def points_files(tmp_path: Path) -> list[tuple[Path, list[Any]]]:
+    """Return files of all kinds with points in rows."""
+    files = [(tmp_path / f"{k}.parquet", lists) for k, lists in enumerate(LISTS)]
+    files += [(tmp_path / f"{kind}{k}.root", lists) for k, lists in enumerate(LISTS[:3]) for kind in ("tree", "ntuple")]
+    for path, lists in files:
+        write_points_with(path, lists)
+    return files
+
+
+def test_rows_are_points_where_coordinates_are_numbers(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for path, lists in points_files(tmp_path):
+        name = "u" if lists is LISTS[-1] else "cells"
+        readers = [partial(read_hits, field="calorimeter"), partial(read_hits, field="particles")]
+        readers += [partial(read_hits, chunks=2)]
+        readers += [open_particles, partial(open_particles, chunks=None)] if path.suffix == ".parquet" else []
+        for read in readers:
+            caplog.clear()
+            found = read(path)
+            assert set(found) - {"ncells"} == {"x", "y"}  # uproot's trees count
+            np.testing.assert_array_equal(found["x"], [0.0, 0.1, 5.0])
+            assert caplog.messages == [f"columns of {path} with a list for each point are left out: {name}"]
+            caplog.clear()
+            assert len(read(path, columns={name: None})["x"]) == 3
+            assert not caplog.messages
+        for columns in ({name: "energy"}, {name: "cells"}):
+            with pytest.raises(ValueError, match="its rows are points, which need one number each; leave it out with"):
+                read_hits(path, columns=columns)
+
+
+def test_lists_of_what_the_field_knows_are_not_left_out(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": [0.0], "y": [1.0], "edep": [[1.0, 2.0]]}), tmp_path / "hits.parquet")
+    with pytest.raises(ValueError, match=r"column 'edep' of .* its rows are points"):
+        read_hits(tmp_path / "hits.parquet")
+    pq.write_table(pa.table({"x": [0.0], "y": [1.0], "cells": [[1.0, 2.0]]}), tmp_path / "hits.parquet")
+    with pytest.raises(ValueError, match=r"column 'cells' of .* its rows are points"):
+        read_hits(tmp_path / "hits.parquet", needs={"weight": ["cells"]})
+
+
+def test_parts_of_points_tell_once_of_lists(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = tmp_path / "points.parquet"
+    folder.mkdir()
+    for k in (0, 1):
+        pq.write_table(pa.table({"x": [0.0, 1.0], "y": [0.0, k], "cells": [[1], [2, 3]]}), folder / f"part.{k}.parquet")
+    assert read_hits(folder)["y"].values.tolist() == [0, 0, 0, 1]
+    assert len(caplog.messages) == 1
+
+
+def test_awkward_points_with_lists_are_refused() -> None:
+    points = ak.Array(
+        [{"x": 0.0, "y": 1.0, "energy": 1.0, "cells": [1, 2]}, {"x": 5.0, "y": 1, "energy": 1.0, "cells": []}]
+    )
+    for take in (to_dataset, CLUE(1.0, 1.0).fit):
+        with pytest.raises(ValueError, match=r"field 'cells' of .* its entries are points, which need one number each"):
+            take(points)
+    assert CLUE(1.0, 1.0).fit(points[["x", "y", "energy"]]).labels_.tolist() == [0, 1]
