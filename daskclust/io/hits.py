@@ -181,7 +181,8 @@ def read_hits(
     if "x" in units:
         attrs.pop(BOX, None)
     ds = to_dataset(table.columns, field=known.name, units={**table.units, **units}, source=path, attrs=attrs)
-    ds.encoding[LEFT_OUT] = table.naming.left_out
+    if table.naming.left_out:
+        ds.encoding[LEFT_OUT] = table.naming.left_out
     if known is TIMEPIX and chunks is None and ds.attrs["layout"] != "quad" and ds.sizes["hit"]:
         _check_sides(ds, name)
     if chunks is None or suffix in _LAZY or isinstance(chunks, OnDemand):

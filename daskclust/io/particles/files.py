@@ -156,7 +156,8 @@ def open_particles(
     if "x" in given or boxsize is not None:
         attrs.pop(BOX, None)
     ds = to_dataset(table.columns, field=PARTICLES.name, units={**table.units, **given}, source=name, attrs=attrs)
-    ds.encoding[LEFT_OUT] = table.naming.left_out
+    if table.naming.left_out:
+        ds.encoding[LEFT_OUT] = table.naming.left_out
     return ds
 
 
