@@ -297,6 +297,21 @@ def test_a_file_without_hits_has_an_empty_table(run, tmp_path, options, target, 
     assert len(pd.read_parquet(hits)) == 0
 
 
+@pytest.mark.parametrize(
+    "files", [["no.parquet"], ["no.h5"], ["no.parquet", "some.parquet"], ["some.parquet", "no.csv"]]
+)
+@pytest.mark.parametrize("on", quick_first(["workers", "memory"], 1))
+def test_files_without_hits_among_others(run, tmp_path, monkeypatch, request, delivered, target, hits, on, files):
+    monkeypatch.chdir(tmp_path)
+    for name in files:
+        write_hits(delivered.isel(hit=slice(500 * name.startswith("some"))), name)
+    options = ["--scheduler", request.getfixturevalue("scheduler")] if on == "workers" else []
+    told = run(*files, *options, "--table", target, "-o", hits)
+    n = 500 * ("some.parquet" in files)
+    assert told["hits"] == len(pd.read_parquet(hits)) == n
+    assert (len(pd.read_parquet(target)) == 0) == (n == 0)
+
+
 # ------------------------------------------------------------------------------------------------------ running readout
 def test_following_a_file_that_grows(run, tmp_path, monkeypatch, raw, target, hits):
     growing = tmp_path / "growing.tpx3"
