@@ -390,9 +390,9 @@ class ClustAccessor:
     def _hits(self, builder: Any) -> Points:
         """Return the times of pixel hits, which are converted to ns where they have a unit, or their frames."""
         if builder.dt_max is None:
-            return Points(self._ds["frame"].data, ("frame",), {})
+            return Points(self._ds["frame"].data[:, None], ("frame",), {})
         toa = self._ds["toa"]
-        return Points(toa.data, ("toa",), {}, units={"toa": "ns"} if "units" in toa.attrs else {})
+        return Points(toa.data[:, None], ("toa",), {}, units={"toa": "ns"} if "units" in toa.attrs else {})
 
     def _with(self, estimator: Any, points: Points, used: dict[str, Any]) -> xr.Dataset:
         """Return the Dataset with the results along the dimension of the points."""

@@ -14,7 +14,7 @@ from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT, Points
 from daskclust.core.device.arrays import is_dask, on_device_of, to_host
 from daskclust.systems import SYSTEMS
 
-from ._results import Name, fit, like_columns, points_of, with_results
+from ._results import Name, like_columns, points_of, with_results
 
 if TYPE_CHECKING:
     from daskclust.core.space.partition import Partition
@@ -67,11 +67,12 @@ def check_hits(ds: xr.Dataset, label: str = "x") -> None:
 
 
 def _fit(estimator: Any, points: Points, partition: Any) -> Any:
-    """Fit CLUE3D to layer clusters; where there are none, to a single one, as `fit`."""
+    """Fit CLUE3D to layer clusters; where there are none, to a single one, which checks its parameters."""
     if not len(points.X):
-        return fit(estimator, points, layer=np.zeros(1, np.int64), sample_weight=np.ones(1))
+        one = points._replace(X=np.ones((1, points.X.shape[1]), points.X.dtype), columns={})
+        return estimator.fit(one, layer=np.zeros(1, np.int64), sample_weight=np.ones(1))
     there = [points.columns[name] for name in (*LAYER, *EVENT, *WEIGHT) if name in points.columns]
-    return fit(estimator, points._replace(X=like_columns(points.X, there)), partition=partition)
+    return estimator.fit(points._replace(X=like_columns(points.X, there)), partition=partition)
 
 
 def _with_showers(ds: xr.Dataset, label: str, estimator: Any, partition: Any) -> xr.Dataset:

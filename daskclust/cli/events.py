@@ -159,21 +159,29 @@ def _write_streams(
 
     Of `several` files clusters are numbered on, and ``source`` tells the file.
     """
+    import numpy as np
+
     from daskclust.core.device.threads import in_threads
     from daskclust.properties import select, select_hits
 
-    kept, is_broken = 0, False
+    kept, hits_seen, hits_kept, is_broken = 0, 0, 0, False
     sinks: dict[str, Any] = {}
     done: Counter[str] = Counter()  # of the streams before
 
     def put(clusters: xr.Dataset, its_hits: xr.Dataset | None) -> None:
-        nonlocal kept, is_broken
+        nonlocal kept, hits_seen, hits_kept, is_broken
         if is_broken:  # nothing may follow where a batch is missing
             return
         is_broken = True
         if where is not None:
             clusters = select(clusters, where)
-            its_hits = None if its_hits is None else select_hits(its_hits, clusters)
+            if its_hits is not None:
+                places = np.arange(hits_seen, hits_seen + its_hits.sizes["hit"])
+                hits_seen += len(places)
+                its_hits = select_hits(its_hits.assign_coords(place=("hit", places)), clusters)
+                rows_of_seeds = hits_kept + np.searchsorted(its_hits["place"], clusters["seed"])
+                clusters["seed"] = clusters["seed"].copy(data=rows_of_seeds)
+                hits_kept, its_hits = hits_kept + its_hits.sizes["hit"], its_hits.drop_vars("place")
         its_hits = None if its_hits is None else job.with_own(its_hits)
         rows = [(name, {"table": clusters, "output": its_hits}[name]) for name in sinks]
 
@@ -269,7 +277,12 @@ def _write_result(result: xr.Dataset, ends: list[int], where: str | None, job: J
             table["source"] = ("cluster", np.searchsorted(ends, table["cluster"], side="right").astype(np.int32))
         if where is not None:
             result = select_hits(result, chosen_by(table, where))
-            table = select(table, where)
+            if {"table", "output"} <= job.outputs.keys():
+                rows = cluster_table(result, n_clusters=count)["seed"]  # in the hits that are kept
+                table = select(table.assign(row=("cluster", rows.data)), where)
+                table = table.assign(seed=table["row"]).drop_vars("row")
+            else:
+                table = select(table, where)
             job.summary["clusters_kept"] = table.sizes["cluster"]
         job.save("table", table)
     if "output" in job.outputs:

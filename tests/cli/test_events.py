@@ -224,6 +224,25 @@ def test_workers_give_the_same(run, tmp_path, raw, matrices, scheduler, small_ro
     assert told["noise_hits"] == int((labelled["label"] < 0).sum())
 
 
+@pytest.mark.parametrize("where", ["", "size > 3", "size > 3 and seed > 700", "size > 4000"])
+@pytest.mark.parametrize("files", ["table", "several", "raw"])
+@pytest.mark.parametrize("on", quick_first(["memory", "workers"], 1))
+def test_seeds_are_rows_of_the_hits_that_are_written(
+    run, tmp_path, request, delivered, small_rounds, target, hits, on, files, where
+):
+    sources = [tmp_path / ("run.tpx3" if files == "raw" else "run.parquet"), tmp_path / "second.parquet"]
+    (write_tpx3 if files == "raw" else write_hits)(delivered, sources[0])
+    write_hits(delivered.isel(hit=slice(1500)), sources[1])
+    options = ["--min-hits", 2, *(["--where", where] if where else [])]
+    options += ["--scheduler", request.getfixturevalue("scheduler")] if on == "workers" else []
+    run(*sources[: 1 + (files == "several")], *options, "--table", target, "-o", hits)
+    table, written = pd.read_parquet(target), pd.read_parquet(hits)
+    largest = written[written["label"] >= 0].groupby("label")["tot"].idxmax()
+    np.testing.assert_array_equal(table["cluster"], largest.index)
+    np.testing.assert_array_equal(table["seed"], largest)
+    assert (len(table) == 0) == ("4000" in where)
+
+
 @pytest.mark.parametrize("how", quick_first(["in memory", "followed", "on workers"], 2))
 def test_what_is_lost_is_told(run, tmp_path, raw, request, how):
     """Bytes between chunks, an unknown word, a chunk that is cut; in a file, hits later than --disorder, too."""
@@ -288,6 +307,21 @@ def test_a_file_without_hits_has_an_empty_table(run, tmp_path, options, target, 
     assert len(written) == 0
     assert {"size", "toa", "x", "y", "tot", "length", "cluster"} <= set(written)
     assert len(pd.read_parquet(hits)) == 0
+
+
+@pytest.mark.parametrize(
+    "files", [["no.parquet"], ["no.h5"], ["no.parquet", "some.parquet"], ["some.parquet", "no.csv"]]
+)
+@pytest.mark.parametrize("on", quick_first(["workers", "memory"], 1))
+def test_files_without_hits_among_others(run, tmp_path, monkeypatch, request, delivered, target, hits, on, files):
+    monkeypatch.chdir(tmp_path)
+    for name in files:
+        write_hits(delivered.isel(hit=slice(500 * name.startswith("some"))), name)
+    options = ["--scheduler", request.getfixturevalue("scheduler")] if on == "workers" else []
+    told = run(*files, *options, "--table", target, "-o", hits)
+    n = 500 * ("some.parquet" in files)
+    assert told["hits"] == len(pd.read_parquet(hits)) == n
+    assert (len(pd.read_parquet(target)) == 0) == (n == 0)
 
 
 # ------------------------------------------------------------------------------------------------------ running readout
