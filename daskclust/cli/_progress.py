@@ -89,7 +89,7 @@ class Work:
 
     def read(self, path: Path, *, is_lazy: bool = False) -> None:
         """Begin to read a file: bytes are counted, with those of the file as total, if all are read now."""
-        is_measured = path.suffix not in _UNMEASURED
+        is_measured = path.suffix.lower() not in _UNMEASURED
         files = [] if is_lazy or not is_measured else path.rglob("*") if path.is_dir() else [path]
         size = sum(file.stat().st_size for file in files if file.is_file()) or None
         self._count(f"reading {path.name}", "rchar", size, "MB" if is_measured else "")

@@ -1,6 +1,7 @@
 """``daskclust events``, run as users run it: tables, hits, running readouts, messages."""
 
 import os
+import shutil
 import signal
 import socket
 import threading
@@ -15,8 +16,10 @@ from cases.lanes import quick_first
 
 from daskclust import EventBuilder, EventStream, io
 from daskclust.cli.events import Ending
+from daskclust.cli.pixels.options import Pixels
 from daskclust.datasets import readout_order, timepix
 from daskclust.io import open_tpx3, open_tpx3_triggers, read_hits, time_of_flight, write_hits, write_tpx3
+from daskclust.io.files import READABLE, WRITABLE
 from daskclust.properties import cluster_table, select
 
 N = 4000
@@ -322,6 +325,25 @@ def test_files_without_hits_among_others(run, tmp_path, monkeypatch, request, de
     n = 500 * ("some.parquet" in files)
     assert told["hits"] == len(pd.read_parquet(hits)) == n
     assert (len(pd.read_parquet(target)) == 0) == (n == 0)
+
+
+@pytest.mark.parametrize("ending", [".tpx3", ".t3pa", *sorted(set(READABLE) & set(WRITABLE))])
+def test_endings_in_upper_case(run, tmp_path, delivered, target, ending):
+    some = in_time(delivered.isel(hit=slice(300)))
+    write = {".tpx3": write_tpx3, ".t3pa": write_t3pa}.get(ending, write_hits)
+    lower, upper = tmp_path / f"lower{ending}", tmp_path / f"UPPER{ending.upper()}"
+    write(some, lower)
+    shutil.copy(lower, upper)
+    tables = []
+    for path in (lower, upper):
+        run(path, "--table", target)
+        tables.append(pd.read_parquet(target))
+    pd.testing.assert_frame_equal(*tables)
+
+
+@pytest.mark.parametrize("ending", [".tpx3", ".t3pa", ".clog", ".pmf", *READABLE])
+def test_kinds_of_endings(ending):
+    assert Pixels(sources=[f"RUN{ending.upper()}"]).kind == Pixels(sources=[f"run{ending}"]).kind
 
 
 # ------------------------------------------------------------------------------------------------------ running readout

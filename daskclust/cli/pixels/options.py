@@ -75,7 +75,7 @@ class Pixels(ColumnOptions):
     def kind(self) -> str:
         """The format of raw data, or "table"."""
         endings = {".tpx3": "tpx3", ".t3pa": "t3pa", ".clog": "pixet", ".pmf": "pixet"}
-        return self.format or endings.get(Path(self.source).suffix, "tpx3" if self.follow else "table")
+        return self.format or endings.get(Path(self.source).suffix.lower(), "tpx3" if self.follow else "table")
 
     @property
     def is_raw(self) -> bool:
@@ -148,7 +148,7 @@ class Pixels(ColumnOptions):
             )
             refuse(run.dry_run, "--dry-run needs a file with all its hits, got --follow; leave one of them out")
             refuse(
-                not is_readout and (not self.is_raw or not (self.format or source.endswith(".tpx3"))),
+                not is_readout and (not self.is_raw or not (self.format or source.lower().endswith(".tpx3"))),
                 f"--follow reads raw words, of a .tpx3 file or tcp://host:port, got {source}; leave --follow out, or "
                 "add --format",
             )

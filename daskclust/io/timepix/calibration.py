@@ -170,7 +170,7 @@ def read_calibration(
     """
     others = (b, c, t)
     if all(path is None for path in others):
-        if Path(a).suffix == ".npz":
+        if Path(a).suffix.lower() == ".npz":
             return _read_table(Path(a))
         paths = _find_matrices(Path(a))
     elif any(path is None for path in others):

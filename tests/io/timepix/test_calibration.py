@@ -84,7 +84,7 @@ def test_energies_of_a_table_are_those_of_numpy(seed: int, count: int, chunks: i
 def test_a_table_is_read_from_a_file(tmp_path: Path) -> None:
     tot, energies = table()
     np.savez(tmp_path / "table.npz", tot=tot, energies=energies)
-    read = read_calibration(tmp_path / "table.npz")
+    read = read_calibration((tmp_path / "table.npz").rename(tmp_path / "TABLE.NPZ"))
     assert read.energy([3], [4], tot[2:3, 4, 3]) == pytest.approx(energies[2:3])
     np.savez(tmp_path / "other.npz", tot=tot)
     with pytest.raises(ValueError, match=r"other.npz has no array 'energies'; it has 'tot'"):
