@@ -153,7 +153,7 @@ def with_results(
     """
     method, n = system_of(estimator), len(points.X)
     found = results_of(estimator, RESULTS[method], cut if n else cut and {"n_clusters": 1})
-    if n == 0 and len(found["label"]):  # it was fitted on one
+    if n == 0:  # it was fitted on one
         found |= {name: points.X[:, 0].astype(found[name].dtype) for name in found if name not in _DIMS}
     elif len(found["label"]) != n:
         raise ValueError(
