@@ -96,9 +96,10 @@ def collected(array: Any) -> Any:
 
 def futures_along(array: Any) -> list[Any]:
     """Return the futures of the blocks of a dask array, (n,) or a number, without the step of `compute` that joins."""
-    from distributed import futures_of
+    from dask.core import flatten
 
-    return sorted(futures_of(array.persist()), key=lambda future: future.key[1:])
+    persisted = array.persist()
+    return [persisted.dask[key] for key in flatten(persisted.__dask_keys__())]
 
 
 def of_blocks(function: Callable[..., Any], array: Any, width: int = 1) -> NDArray[np.int64]:

@@ -177,6 +177,9 @@ class _Here:
     def get(self, graph, keys, **_):
         return dask.get(graph, keys)
 
+    def gather(self, blocks):
+        return blocks
+
 
 def config_of(workers):
     """Return dask's configuration for a graph as for so many workers, with a block for each chunk."""
