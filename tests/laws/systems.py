@@ -23,6 +23,7 @@ from distributed import Worker, WorkerPlugin
 from laws.registry import ENTRIES
 
 from daskclust import datasets, io, systems
+from daskclust.core.run.steps import in_turn
 
 ALONE = ("daskclust.core.run.graph", "_alone")
 """What calls each step of a plan on a worker, with the step's function as its first argument."""
@@ -198,7 +199,9 @@ class Kill:
 
     def __call__(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
-        step = getattr(args[0], "func", args[0])  # of a partial
+        step = args[0]
+        while isinstance(step, functools.partial):
+            step = step.args[0] if step.func is in_turn else step.func
         if self.step in ("", getattr(step, "__name__", "").strip("_").removesuffix("_piece")):
             with suppress(FileExistsError):
                 if self.mark is not None:
