@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,11 @@ anndata = pytest.importorskip("anndata")
 CELLS = datasets.cytometry(600, 4, noise=0.05, rng=1)
 X = CELLS["X"].values.astype(np.float32)
 APRIORI = np.arange(len(X)) % 3
-WANTED = MahalanobisHCA(20).fit(X, apriori=APRIORI)
+
+
+@functools.cache
+def wanted() -> MahalanobisHCA:
+    return MahalanobisHCA(20).fit(X, apriori=APRIORI)
 
 
 def annotated(values: Any) -> Any:
@@ -36,8 +41,8 @@ def test_an_anndata_gives_the_answer_of_its_array(tmp_path: Path) -> None:
         fitted = MahalanobisHCA(20).fit(each)
         assert isinstance(fitted.linkage_, da.Array) == isinstance(fitted.predict(each), da.Array)
         assert isinstance(fitted.linkage_, np.ndarray) == isinstance(each.X, np.ndarray)
-        np.testing.assert_array_equal(np.asarray(fitted.linkage_), WANTED.linkage_)
-        np.testing.assert_array_equal(np.asarray(fitted.predict(each)), WANTED.predict(X))
+        np.testing.assert_array_equal(np.asarray(fitted.linkage_), wanted().linkage_)
+        np.testing.assert_array_equal(np.asarray(fitted.predict(each)), wanted().predict(X))
     on_disk.file.close()
     np.testing.assert_array_equal(DBSCAN(0.7).fit(adata).labels_, DBSCAN(0.7).fit(X).labels_)
     view = adata[APRIORI == 1]
@@ -59,7 +64,7 @@ def test_sparse_and_missing_matrices_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("lazily", [False, True])
 def test_results_outlast_a_file(tmp_path: Path, lazily: bool) -> None:
     adata = annotated(X)
-    labels = WANTED.labels(n_clusters=5, min_size=30)
+    labels = wanted().labels(n_clusters=5, min_size=30)
     assert (labels < 0).any()
     hca = MahalanobisHCA(20).fit(da.from_array(X, chunks=(250, -1)) if lazily else adata, apriori=APRIORI)
     assert io.to_anndata(adata, hca, labels=hca.labels(n_clusters=5, min_size=30)) is adata
@@ -68,7 +73,7 @@ def test_results_outlast_a_file(tmp_path: Path, lazily: bool) -> None:
     found = anndata.read_h5ad(tmp_path / "results.h5ad")
     assert list(found.obs["daskclust"].cat.categories) == ["0", "1", "2", "3", "4"]
     np.testing.assert_array_equal(found.obs["daskclust"].cat.codes, labels)
-    np.testing.assert_array_equal(found.uns["daskclust"]["linkage"], WANTED.linkage_)
+    np.testing.assert_array_equal(found.uns["daskclust"]["linkage"], wanted().linkage_)
     params = found.uns["daskclust"]["params"]
     assert (params["estimator"], params["rule"], params["threshold"]) == ("MahalanobisHCA", "thesis", 20)
     assert found.uns["dbscan"]["params"]["eps"] == 0.7
@@ -100,6 +105,6 @@ def test_what_has_no_results_is_refused() -> None:
     with pytest.raises(ValueError, match="no results; give a fitted estimator"):
         io.to_anndata(annotated(X))
     with pytest.raises(TypeError, match=r"must be an AnnData or an xarray\.Dataset"):
-        io.to_anndata(X, WANTED)
+        io.to_anndata(X, wanted())
     with pytest.raises(ValueError, match="labels"):
-        io.to_anndata(annotated(X), WANTED, labels=APRIORI[1:])
+        io.to_anndata(annotated(X), wanted(), labels=APRIORI[1:])
