@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +13,7 @@ from xarray.core import indexing
 from daskclust.core.data.lazy import meta_of
 from daskclust.core.device.arrays import cupy_module, is_cuda, is_dask, to_host
 from daskclust.io.blocks import native
+from daskclust.io.rows import ReadRows
 
 _NUMBERS = "fiub"  # kinds of dtypes that a GPU has
 
@@ -82,7 +83,7 @@ def _to_gpu(values: Any) -> Any:
 class _ColumnArray(BackendArray):
     """A column, of which xarray reads the rows that are asked for."""
 
-    def __init__(self, read: Callable[[int, int], Any], length: int, dtype: Any) -> None:
+    def __init__(self, read: ReadRows, length: int, dtype: Any) -> None:
         self.read, self.shape, self.dtype = read, (length,), np.dtype(dtype)
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
@@ -98,12 +99,7 @@ class _ColumnArray(BackendArray):
 
 
 def on_demand(
-    dim: str,
-    read: Callable[[int, int], Any],
-    length: int,
-    dtype: Any,
-    attrs: Mapping[str, Any],
-    steps: tuple[int, ...] | None,
+    dim: str, read: ReadRows, length: int, dtype: Any, attrs: Mapping[str, Any], steps: tuple[int, ...] | None
 ) -> xr.Variable:
     """Return a column whose rows start to stop are read when they are used, best in `steps` of so many rows."""
     values = indexing.LazilyIndexedArray(_ColumnArray(read, length, dtype))

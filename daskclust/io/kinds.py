@@ -1,7 +1,8 @@
-"""Values in the types that variables have, with nothing lost on the way."""
+"""Values in the types and units that variables have, with nothing lost on the way."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,10 @@ import numpy.typing as npt
 
 from daskclust.core.data.columns import reals
 from daskclust.core.data.fields import Variable
+from daskclust.core.data.quote import quoted
+from daskclust.core.data.units import ONE, check, converted, parse, ratio
+from daskclust.core.device.arrays import is_dask
+from daskclust.io.rows import Stored, by_blocks
 
 # A float64 holds every whole number below this one, and not every one above.
 _EXACT_FLOAT = 2**53
@@ -67,3 +72,42 @@ def target_dtype(dtype: npt.DTypeLike, variable: Variable | None) -> np.dtype[An
     if variable is None:
         return np.dtype(dtype).newbyteorder("=")
     return conform(np.empty(0, dtype=dtype), 0, variable).dtype
+
+
+def in_field_unit(
+    values: Any, variable: Variable | None, name: str, unit: str | None, source: str
+) -> tuple[Any, dict[str, str]]:
+    """Return checked values in the field's unit, and their attributes."""
+    is_lazy = is_dask(values) or isinstance(values, Stored)
+    array: Any = values if is_lazy else np.asarray(values)
+    if len(array.shape) != 1:
+        raise ValueError(f"variable {quoted(name)} must have one dimension, got shape {array.shape}")
+    if variable is None:
+        return array, {} if unit is None else {"units": unit}
+    by = _ratio_of(variable, unit, source)
+    wanted = target_dtype(array.dtype, variable) if is_lazy else np.dtype(variable.dtype)
+    if not is_lazy or wanted != array.dtype:
+        array = by_blocks(conform, array, wanted, str(wanted), variable=variable, source=source)
+    told = unit if by is None else variable.unit
+    if isinstance(array, Stored) and (by or ONE) != 1:
+        array = by_blocks(_converted, array, converted(np.empty(0, array.dtype), by or ONE).dtype, "unit", by=by)
+    else:
+        array = converted(array, by or ONE)
+    return array, {**({"units": told} if told else {}), "long_name": variable.doc}
+
+
+def _converted(values: Any, _: int, *, by: Fraction) -> Any:
+    return converted(values, by)
+
+
+def _ratio_of(variable: Variable, unit: str | None, source: str) -> Fraction | None:
+    """Return what turns values into the variable's unit, None where they stay in theirs."""
+    if unit is None or (variable.unit == "1" and variable.kind != "float" and parse(unit) is None):  # such as "id"
+        return ONE
+    if not variable.unit:
+        return None
+    by = ratio(unit, variable.unit)
+    if by is None or (by != 1 and variable.kind != "float"):
+        check(variable.name, unit, variable.unit, source, exact=variable.fixed or by is not None)
+        return None
+    return by

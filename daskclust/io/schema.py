@@ -13,20 +13,16 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from daskclust.core.data.datasets import variable_of
-from daskclust.core.data.fields import CALORIMETER, FIELDS, PARTICLES, TIMEPIX, Field, Variable
+from daskclust.core.data.fields import CALORIMETER, FIELDS, PARTICLES, TIMEPIX, Field
 from daskclust.core.data.limits import check_columns
 from daskclust.core.data.nested import flatten, is_awkward
 from daskclust.core.data.quote import listed, meant, quoted, repeated, short
-from daskclust.core.data.units import BOX, ONE, check, converted, parse, ratio
-from daskclust.core.device.arrays import is_dask
-from daskclust.io.kinds import conform, target_dtype
-from daskclust.io.rows import Stored, by_blocks
+from daskclust.core.data.units import BOX, check
+from daskclust.io.kinds import in_field_unit
+from daskclust.io.rows import Stored
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -345,7 +341,7 @@ def to_dataset(
     variables: dict[str, Any] = {}
     for name, ours in chosen.items():
         unit = (units or {}).get(ours)
-        variables[ours] = _with_attrs(columns[name], known.find(ours), ours, unit, name_of_source)
+        variables[ours] = in_field_unit(columns[name], known.find(ours), ours, unit, name_of_source)
     lengths = {name: values.shape[0] for name, (values, _) in variables.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"the columns of {name_of_source} have unequal lengths: {short(lengths)}")
@@ -380,42 +376,3 @@ def check_units(units: Mapping[str, str], field: Field, source: str, told: Mappi
             f"{', '.join(axes)} of {source} are all in {told_unit!r}, and units names {right!r} for "
             f"{', '.join(changed)} alone; name that of all, units={{{pairs}}}"
         )
-
-
-def _with_attrs(
-    values: Any, variable: Variable | None, name: str, unit: str | None, source: str
-) -> tuple[Any, dict[str, str]]:
-    """Return checked values in the field's unit, and their attributes."""
-    is_lazy = is_dask(values) or isinstance(values, Stored)
-    array: Any = values if is_lazy else np.asarray(values)
-    if len(array.shape) != 1:
-        raise ValueError(f"variable {quoted(name)} must have one dimension, got shape {array.shape}")
-    if variable is None:
-        return array, {} if unit is None else {"units": unit}
-    by = _ratio_of(variable, unit, source)
-    wanted = target_dtype(array.dtype, variable) if is_lazy else np.dtype(variable.dtype)
-    if not is_lazy or wanted != array.dtype:
-        array = by_blocks(conform, array, wanted, str(wanted), variable=variable, source=source)
-    told = unit if by is None else variable.unit
-    if isinstance(array, Stored) and (by or ONE) != 1:
-        array = by_blocks(_converted, array, converted(np.empty(0, array.dtype), by or ONE).dtype, "unit", by=by)
-    else:
-        array = converted(array, by or ONE)
-    return array, {**({"units": told} if told else {}), "long_name": variable.doc}
-
-
-def _converted(values: Any, _: int, *, by: Fraction) -> Any:
-    return converted(values, by)
-
-
-def _ratio_of(variable: Variable, unit: str | None, source: str) -> Fraction | None:
-    """Return what turns values into the variable's unit, None where they stay in theirs."""
-    if unit is None or (variable.unit == "1" and variable.kind != "float" and parse(unit) is None):  # such as "id"
-        return ONE
-    if not variable.unit:
-        return None
-    by = ratio(unit, variable.unit)
-    if by is None or (by != 1 and variable.kind != "float"):
-        check(variable.name, unit, variable.unit, source, exact=variable.fixed or by is not None)
-        return None
-    return by
