@@ -1,30 +1,5 @@
 __version__: str
 
-__all__ = [
-    "CLUE",
-    "CLUE3D",
-    "DBSCAN",
-    "EMST",
-    "HDBSCAN",
-    "EventBuilder",
-    "EventStream",
-    "ExponentialKernel",
-    "FriendsOfFriends",
-    "GaussianKernel",
-    "MahalanobisHCA",
-    "accessor",
-    "app",
-    "core",
-    "datasets",
-    "galaxy_groups",
-    "io",
-    "metrics",
-    "neighbors",
-    "plot",
-    "properties",
-    "workers",
-]
-
 from . import accessor as accessor
 from . import app as app
 from . import core as core

@@ -32,5 +32,5 @@ from ._populations import PopulationF1, population_f1
 
 __all__ = [
     "ClusterIoU", "Descendants", "PopulationF1", "adjusted_rand_index", "cluster_iou", "completeness", "f_score",
-    "match_clusters",    "point_height_correlation", "point_heights", "population_f1", "purity",
+    "match_clusters", "point_height_correlation", "point_heights", "population_f1", "purity",
 ]  # fmt: skip
