@@ -93,7 +93,6 @@ def launches(n=4000):
     from daskclust.core.space import extent
     from daskclust.dbscan import plan as blocks
     from daskclust.events import plan as windows
-    from daskclust.hdbscan import forest
     from daskclust.hdbscan import spanning_tree as trees
 
     rng = np.random.default_rng(0)
@@ -110,7 +109,7 @@ def launches(n=4000):
             [blocks, extent],
             lambda: FriendsOfFriends(0.4).fit(P),
         ),
-        "Spanning tree, three coordinates in float32": (36, [forest, trees], lambda: EMST().fit(P)),
+        "Spanning tree, three coordinates in float32": (36, [extent, trees], lambda: EMST().fit(P)),
         "Event building, hits in order": (20, [windows], lambda: EventBuilder(200.0).fit(columns)),
     }
     for title, (least, modules, fit) in fits.items():
