@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import re
 import shlex
@@ -155,6 +156,7 @@ class Job:
     @contextmanager
     def started(self) -> Iterator[None]:
         """Show progress, and have a cluster where one is asked for; the time goes into the summary."""
+        importlib.import_module("xarray")  # all need it; from here on garbage is looked for
         with progress(f"reading {self.name}", quiet=self.run.quiet) as self.work, ExitStack() as cluster:
             with self.stage("starting") if self.run.is_on_dask else nullcontext():
                 cluster.enter_context(self.run.cluster(self.work))

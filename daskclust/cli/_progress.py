@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -134,6 +135,9 @@ def progress(name: str, console: Console = errors, *, quiet: bool = False) -> It
     """Show a bar, and remove it at the end; where the console is no terminal nothing, but a line on compiling."""
     step = TextColumn("{task.description}", table_column=Column())  # wraps on a narrow terminal; figures do not
     columns = (SpinnerColumn(), step, BarColumn(20), _Figures(Column(no_wrap=True)))
+    if not gc.isenabled():
+        gc.freeze()  # what was imported stays
+        gc.enable()
     with _Bar(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as shown:
         work = Work(shown, name)
         with compiling.listening(_in_place_of(shown) if console.is_terminal else _in_one_line(console, quiet)):

@@ -1,11 +1,13 @@
 """The command line, command as users run it: exit codes, files, messages."""
 
+import gc
 import json
 
 import numpy as np
 import pandas as pd
 
 from daskclust import __version__, io
+from daskclust.cli._progress import progress
 
 TOY = ("--dc", 5, "--rhoc", 8, "--delta-c", 5, "--delta-o", 10)
 
@@ -58,3 +60,14 @@ def test_help_without_arguments_and_the_version(command):
     code, out, err = command()
     assert (code, "clue" in out + err) == (2, True)
     assert command("--version") == (0, f"daskclust {__version__}\n", "")
+
+
+def test_garbage_is_looked_for_once_work_begins():
+    """A process of its own begins without: arrays in cycles would stay."""
+    gc.disable()
+    try:
+        with progress("clustering", quiet=True):
+            assert gc.isenabled()
+    finally:
+        gc.enable()
+        gc.unfreeze()
