@@ -20,7 +20,7 @@ from daskclust.core.data.datasets import dataset_of
 from daskclust.core.data.inputs import box_in, box_sides, check_one_dimension
 from daskclust.core.data.units import BOX, common, converted
 from daskclust.core.device.arrays import HOST, Cuda, Host, fill, keeping_device
-from daskclust.core.device.threads import one_thread
+from daskclust.core.device.threads import one_thread, thread_count
 from daskclust.properties.kernels import halos as kernels
 from daskclust.properties.kernels.halos import Columns as Derived
 from daskclust.properties.kernels.halos import Means, Particles, Spreads
@@ -242,7 +242,7 @@ def measure(device: Host | Cuda, arrays: Mapping[str, Any], setting: Setting, n_
     labels, particles = _prepared(device, arrays)
     largest, noise_size, noise_mass = _survey(device, arrays, labels, particles, 0)
     rows = row_count(largest, len(labels), n_clusters)
-    first, order = _members(device, labels, rows)
+    first, order, particles = _members(device, labels, particles, rows)
     means, spreads = _empty_means(device, rows), _empty(device, Spreads, rows)
     device.run(kernels.find_both, rows, first, order, particles, setting.box, means, spreads, grain=_GRAIN)
     columns = _columns(device, setting, means, spreads)
@@ -269,17 +269,34 @@ def _survey(
     return int(highest.max(initial=-1)), int(size.sum()), float(np.sum(mass))
 
 
-def _members(device: Host | Cuda, labels: Any, rows: int) -> tuple[Any, Any]:
-    """Return where the members of each halo begin among particles in order, and the order: by halo, then by index."""
+def _members(device: Host | Cuda, labels: Any, particles: Particles, rows: int) -> tuple[Any, Any, Particles]:
+    """Return where the members of each halo begin among particles in order: by halo, then by index.
+
+    Then that order on CUDA, and on the CPU none, but the members themselves, one beside the other.
+    """
+    if device is HOST:
+        return _moved(labels, particles, rows)
     first = device.scratch(rows + 2, np.int32)
     device.run(fill, rows + 2, first, np.int32(0))
-    if device is HOST:
-        order = device.scratch(len(labels), np.int32)
-        device.run(kernels.order_members, 1, labels, first, order)
-        return first, order
     device.run(kernels.count_members, len(labels), labels, first)
     device.running_sum(first, first)
-    return first, device.order_of(labels)
+    return first, device.order_of(labels), particles
+
+
+def _moved(labels: Any, particles: Particles, rows: int) -> tuple[Any, Any, Particles]:
+    """Return the same on the CPU: all threads move what they read in the order of the input."""
+    pieces = max(1, min(4 * thread_count(), len(labels) // (8 * rows + 1)))
+    place = np.zeros((pieces, rows), np.int32)
+    kernels.count_piece.run(pieces, labels, place, grain=1)
+    ends = place.T.cumsum(dtype=np.int32).reshape(rows, pieces)
+    first = np.append(np.int32(0), ends[:, -1])
+    place = np.ascontiguousarray((ends - place.T).T)
+    given = [column for column in particles if len(column)]
+    table = np.empty((first[-1], len(given)), np.result_type(*given or [np.float64]))
+    columns = iter(table.T)
+    members = Particles(*(next(columns) if len(column) else column for column in particles))
+    kernels.move_piece.run(pieces, labels, place, particles, members, grain=1)
+    return first, np.empty(0, np.int32), members
 
 
 def _empty(device: Host | Cuda, kind: Any, rows: int) -> Any:
@@ -322,7 +339,7 @@ def summarise_again(arrays: Mapping[str, Any], start: int, known: Summary, setti
     rows = len(known.ids)
     spreads: Spreads = _empty(HOST, Spreads, rows)
     with one_thread():
-        first, order = _members(HOST, numbered(labels)[1], rows)
+        first, order, particles = _members(HOST, numbered(labels)[1], particles, rows)
         kernels.find_spreads.run(rows, first, order, particles, setting.box, Means(**known.columns), spreads)
     return replace(known, columns={**known.columns, **spreads._asdict()})
 
@@ -344,7 +361,7 @@ def finish(many: Columns, *, setting: Setting) -> dict[str, Any]:
 
 def _means_of(particles: Particles, local: Array, rows: int, setting: Setting) -> Means:
     """Make the first pass for halos numbered from 0."""
-    first, order = _members(HOST, local, rows)
+    first, order, particles = _members(HOST, local, particles, rows)
     means = _empty_means(HOST, rows)
     kernels.find_means.run(rows, first, order, particles, setting.box, means)
     return means

@@ -95,17 +95,43 @@ def survey_particles(block, width, labels, particles, highest, noise_size, noise
 
 # ------------------------------------------------------------------------------------------------------- whose they are
 @kernel
-def order_members(_once, labels, first, order):
-    """Sort particles by halo, stably, on the CPU; ``first[c]`` becomes the place of the first of halo c. It was 0."""
-    for i in range(len(labels)):
+def count_piece(piece, labels, place):
+    """Count the particles of each halo in a piece of them, on the CPU; `place` (pieces, halos) was 0."""
+    n, pieces = len(labels), len(place)
+    for i in range(n * piece // pieces, n * (piece + 1) // pieces):
         if labels[i] >= 0:
-            first[labels[i] + 2] += 1
-    for c in range(2, len(first)):
-        first[c] += first[c - 1]
-    for i in range(len(labels)):
+            place[piece, labels[i]] += 1
+
+
+@kernel
+def move_piece(piece, labels, place, particles, members):
+    """Write a piece of the particles to their halo's next place among its members: one line of memory, where reading
+    them later would take one for each column."""
+    n, pieces = len(labels), len(place)
+    for i in range(n * piece // pieces, n * (piece + 1) // pieces):
         if labels[i] >= 0:
-            order[first[labels[i] + 1]] = i
-            first[labels[i] + 1] += 1
+            k = place[piece, labels[i]]
+            place[piece, labels[i]] += 1
+            move(particles.x, i, members.x, k)
+            move(particles.y, i, members.y, k)
+            move(particles.z, i, members.z, k)
+            move(particles.vx, i, members.vx, k)
+            move(particles.vy, i, members.vy, k)
+            move(particles.vz, i, members.vz, k)
+            move(particles.mass, i, members.mass, k)
+
+
+@body
+def move(column, i, to, k):
+    """Write element i of a column, where there is one, to place k."""
+    if len(column) > 0:
+        to[k] = column[i]
+
+
+@body
+def member(order, k):
+    """Return which particle stands at place k: that itself where particles were moved there."""
+    return order[k] if len(order) > 0 else np.int32(k)
 
 
 @kernel
@@ -123,11 +149,11 @@ def write_means(row, first, order, particles, box, means):
     x, y, z, vx, vy, vz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     sx, sy, sz, svx, svy, svz, mass = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     if end > begin:
-        i = order[begin]
+        i = member(order, begin)
         x, y, z = place(p.x, i, box[0]), place(p.y, i, box[1]), place(p.z, i, box[2])
         vx, vy, vz = value(p.vx, i), value(p.vy, i), value(p.vz, i)
     for k in range(begin, end):
-        i = order[k]
+        i = member(order, k)
         m = mass_of(p, i)
         mass += m
         sx += times(m, nearest(place(p.x, i, box[0]) - x, box[0]))
@@ -156,7 +182,7 @@ def write_spreads(row, first, order, particles, box, means, spreads):
     xx, yy, zz, xy, xz, yz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     vv, jx, jy, jz, r2 = 0.0, 0.0, 0.0, 0.0, 0.0
     for k in range(first[row], first[row + 1]):
-        i = order[k]
+        i = member(order, k)
         m = mass_of(p, i)
         dx = nearest(place(p.x, i, box[0]) - x, box[0])
         dy = nearest(place(p.y, i, box[1]) - y, box[1])
