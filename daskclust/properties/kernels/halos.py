@@ -105,8 +105,7 @@ def count_piece(piece, labels, place):
 
 @kernel
 def move_piece(piece, labels, place, particles, members):
-    """Write a piece of the particles to their halo's next place among its members: one line of memory, where reading
-    them later would take one for each column."""
+    """Write a piece of the particles to the next place of their halo: one line of memory, not one for each column."""
     n, pieces = len(labels), len(place)
     for i in range(n * piece // pieces, n * (piece + 1) // pieces):
         if labels[i] >= 0:
