@@ -44,7 +44,6 @@ class DensityClusters(Estimator):
             columns["weight"] = points.aligned("sample_weight", sample_weight, reals, np.float64)
         results = run(plan, columns, partition)
         self._X, self._searched_X, self._plan, self._has_events = points.X, X, plan, event is not None
-        self._unit = points.units.get(next(iter(points.axes), None))
         self.labels_, self.is_core_ = (nest(results[name], points.nesting) for name in ("labels", "is_core"))
         self.n_clusters_ = results["n_clusters"]
 
@@ -54,7 +53,7 @@ class DensityClusters(Estimator):
         Parameters
         ----------
         X : array of shape (n, d), DataFrame, or xarray.Dataset
-            Coordinates, as of `fit`, in the same unit.
+            Coordinates, as of `fit`, in the same unit and, where both have names, with those in the same order.
 
         Returns
         -------
@@ -66,10 +65,10 @@ class DensityClusters(Estimator):
         Raises
         ------
         ValueError, TypeError
-            For points that `fit` would refuse, of other dimensions or units, and after a fit of events.
+            For points that `fit` would refuse, of other dimensions, names or units, and after a fit of events.
         """
         self._check_is_fitted("is_core_")
-        points = read_new_points(self, X, self._unit, EVENT)
+        points = read_new_points(self, X, EVENT)
         if self._has_events or points.nesting is not None:
             raise TypeError("predict takes points of one set, got events; fit and predict each event by itself")
         X = on_sphere(points, self.units, None) if self.metric == SPHERE else points.X

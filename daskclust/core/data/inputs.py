@@ -43,6 +43,11 @@ class Points(NamedTuple):
     units: Mapping[Any, str] = MappingProxyType({})  # of axes and columns that have one; axes have the same
     dataset: Any = None  # what they are of, where it is a Dataset
 
+    @property
+    def unit(self) -> str | None:
+        """Unit of the coordinates, None without one."""
+        return self.units.get(next(iter(self.axes), None))
+
     def box(self, boxsize: Any) -> Any:
         """Return a box that a user gives; instead of "auto" that of the Dataset, None where there is none."""
         if not (isinstance(boxsize, str) and boxsize == "auto"):
@@ -50,7 +55,7 @@ class Points(NamedTuple):
         if self.dataset is None:
             return None
         there = [axis for axis in _AXES if axis in self.dataset.variables]
-        box = box_in(self.dataset, self.units.get(self.axes[0])) if set(self.axes) & set(there) else None
+        box = box_in(self.dataset, self.unit) if set(self.axes) & set(there) else None
         if box is None:
             return None
         known = dict(zip(there, box_sides(box, there), strict=True))
@@ -211,21 +216,34 @@ def mean_separation(sides: Sequence[float], n: int) -> float:
 
 
 def read_points(estimator: Any, data: Any, not_coordinates: Sequence[str] = ()) -> Points:
-    """Return the points in `data`, as `split_points` does, with coordinates that are checked for an estimator."""
+    """Return the points in `data`, as `split_points` does, checked for an estimator, which learns their coordinates."""
     if type(data) is np.ndarray and is_usual(data):
         points = Points(data, tuple(range(data.shape[1])), {})
     else:
         points = split_points(data, not_coordinates)
-    return points._replace(X=check_points(estimator, points))
+    points = points._replace(X=check_points(estimator, points))
+    estimator._axes, estimator._unit = points.axes, points.unit
+    return points
 
 
-def read_new_points(estimator: Any, data: Any, unit: str | None, not_coordinates: Sequence[str] = ()) -> Points:
-    """Return points as `read_points` for an estimator that was fitted with coordinates in `unit`."""
+def read_new_points(estimator: Any, data: Any, not_coordinates: Sequence[str] = ()) -> Points:
+    """Return points as `read_points` for an estimator that was fitted with the same coordinates."""
     points = split_points(data, not_coordinates)
-    own = points.units.get(next(iter(points.axes), None))
-    if own != unit:
-        raise ValueError(f"X must have the unit of the points of the fit, {unit}, got {own}; convert it first")
-    return points._replace(X=check_points(estimator, points, reset=False))
+    points = points._replace(X=check_points(estimator, points, reset=False))
+    check_alike("X", points, "the points of the fit", estimator._axes, estimator._unit)
+    return points
+
+
+def check_alike(name: str, points: Points, whose: str, axes: tuple[Any, ...], unit: str | None) -> None:
+    """Refuse points whose coordinates have another unit than others, or, where both have names, other ones."""
+    if points.unit != unit:
+        raise ValueError(f"{name} must have the unit of {whose}, {unit}, got {points.unit}; convert it first")
+    numbers = tuple(range(len(axes)))
+    if numbers not in (axes, points.axes) and points.axes != axes:
+        raise ValueError(
+            f"{name} must have the coordinates of {whose}, {list(axes)}, in this order, got {list(points.axes)}; "
+            "choose them in this order, or give an array"
+        )
 
 
 def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequence[str] | None = None) -> Points:
