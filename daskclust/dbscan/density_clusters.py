@@ -30,7 +30,8 @@ class DensityClusters(Estimator):
 
     def _searched(self, points: Points, name: str, length: float) -> tuple[Any, float]:
         """Return the points and the distance of neighbours that are searched: on a sphere unit vectors and a chord."""
-        if self.metric != SPHERE:
+        self._angles = self.units if self.metric == SPHERE else None
+        if self._angles is None:
             return points.X, length
         return on_sphere(points, self.units, points.box(self.boxsize)), chord(name, length, self.units)
 
@@ -71,7 +72,7 @@ class DensityClusters(Estimator):
         points = read_new_points(self, X, EVENT)
         if self._has_events or points.nesting is not None:
             raise TypeError("predict takes points of one set, got events; fit and predict each event by itself")
-        X = on_sphere(points, self.units, None) if self.metric == SPHERE else points.X
+        X = points.X if self._angles is None else on_sphere(points, self._angles, None)
         given = self._searched_X[self.is_core_], self._plan.period, self.labels_[self.is_core_]
         return map_with(near.nearest_label, X, near.plant, given, np.nextafter(self._plan.eps**2, np.inf))
 

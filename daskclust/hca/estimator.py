@@ -180,6 +180,7 @@ class MahalanobisHCA(Estimator):
         self._far = _far_spreads(X, points.axes) if isinstance(X, np.ndarray) else ""
         self._X = X  # for the class and the chunks of results, and for `predict`
         columns, division = _divided(columns, partition)
+        self._rule = plan.rule  # for `predict`
         results = gather(plan, columns, division, {"Z": ((n - 1, 4), np.float64), "n_apriori": ((), np.int64)})
         self.linkage_, self.n_apriori_merges_ = results["Z"], results["n_apriori"]
         return self
@@ -263,7 +264,7 @@ class MahalanobisHCA(Estimator):
         n = self._X.shape[0]
         read = functools.partial(hierarchy.cut, n_clusters=n_clusters, height=height, min_size=min_size)
         labels = whole(self.linkage_, read, (n,), np.int64) if is_dask(self.linkage_) else read(self.linkage_)
-        return nest(predicted(points.X, self._X, labels, self._plan(n).rule), points.nesting)
+        return nest(predicted(points.X, self._X, labels, self._rule), points.nesting)
 
     @property
     def labels_(self) -> Any:

@@ -46,8 +46,11 @@ def test_predict_on_dask_is_that_in_memory():
 
 def test_parameters_of_the_fit_count():
     model = FriendsOfFriends(1.0).fit(np.array([[0.0], [1.0]]))
-    model.set_params(linking_length=0.1)
+    model.set_params(linking_length=0.1, metric="haversine")
     assert model.predict([[2.0], [2.1]]).tolist() == [0, -1]
+    sphere = FriendsOfFriends(1.0, metric="haversine", units="degrees").fit([[0.0, 0.0], [0.0, 1.0]])
+    for changed in ({"units": "radians"}, {"metric": "euclidean"}):
+        assert sphere.set_params(**changed).predict([[0.0, 359.5], [0.0, 2.5]]).tolist() == [0, -1]
 
 
 def test_messages():
