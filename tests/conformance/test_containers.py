@@ -19,6 +19,7 @@ from astropy.table import MaskedColumn, QTable, Table
 from cases.lanes import some_of
 
 from daskclust import CLUE, DBSCAN, EventBuilder, FriendsOfFriends, MahalanobisHCA, app, metrics, plot, properties
+from daskclust.neighbors import nearest
 
 rng = np.random.default_rng(0)
 N = 240
@@ -250,6 +251,20 @@ def test_masked_quantities_are_refused_and_unknown_units_too() -> None:
     for eps in (0.5 * u.cm, unyt.unyt_quantity(0.5, "cm"), registry.Quantity(0.5, "cm")):
         with pytest.raises(TypeError, match="must be a number"):
             DBSCAN(eps).fit(np.stack([X, Y], 1))
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("carried", [False, True])
+def test_a_matrix_has_one_unit(carried: bool, lazy: bool) -> None:
+    X = np.random.default_rng(0).uniform(0, 5, (50, 2))
+    points = xr.DataArray(X * u.cm if carried else X, dims=("point", "axis"), attrs={} if carried else {"units": "cm"})
+    points = points.chunk(point=20) if lazy and not carried else points
+    np.testing.assert_array_equal(DBSCAN().fit(points).predict(X * u.cm), DBSCAN().fit(X).predict(X))
+    np.testing.assert_array_equal(nearest(points, X * u.cm).index, np.arange(50))
+    with pytest.raises(ValueError, match="must have the unit of the points of the fit, cm, got mm"):
+        DBSCAN().fit(points).predict(X * u.mm)
+    with pytest.raises(ValueError, match="of must have the unit of X, cm, got mm"):
+        nearest(points, X * u.mm)
 
 
 def test_units_reach_other_doors() -> None:

@@ -271,9 +271,9 @@ def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequenc
     elif library(data) == "dask":
         raise TypeError(f"X must be an array, a DataFrame or an xarray.Dataset, got {type(data)!r}")
     else:
-        X, unit = data if library(data) == "scipy" else column("X", data, reals), separated("X", data)[1]
+        X, unit = data if library(data) == "scipy" else column("X", data, reals), unit_of("X", data)
     numbers = range(X.shape[1] if len(X.shape) == 2 else 0)
-    return Points(X, tuple(numbers), {}, units={} if unit is None else dict.fromkeys(numbers, unit))
+    return Points(X, tuple(numbers), {}, units={} if unit is None else dict.fromkeys(numbers, str(unit)))
 
 
 def _points_of(data: Any, table: ColumnTable, axes: list[str]) -> Points:
