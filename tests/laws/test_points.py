@@ -46,6 +46,7 @@ REFUSED = [
     (X[None], ValueError, "dim 3"),
     (X + 1j, ValueError, "Complex data not supported"),
     (in_chunks(X + 1j, 30), ValueError, "Complex data not supported"),
+    (dd.from_pandas(pd.Series(X[:, 0]), npartitions=3), TypeError, "must be an array, a DataFrame or"),
     (unknown(X), ValueError, r"unknown chunk sizes; call X\.compute_chunk_sizes\(\) first"),
     (sparse.csr_array(X), TypeError, "(?s)[Ss]parse.*dense"),
     (np.full_like(X, np.nan), ValueError, r"X\[\d+, 0\] = nan"),
@@ -88,7 +89,8 @@ def test_columns_of_any_class_with_points(name: str, column: str) -> None:
     values, wanted = sample.columns[column], computed(fit(name, sample))
     with pytest.raises(TypeError, match=rf"{column} is a dask \w+ and X is not.*{column}\.compute\(\)"):
         fit(name, Sample(sample.X, {**sample.columns, column: in_chunks(values, 50)}))
-    labelled = (pd.Series(values), xr.DataArray(values, dims="point"))
+    series = pd.Series(values)
+    labelled = (series, dd.from_pandas(series, npartitions=3), xr.DataArray(values, dims="point"))
     for given in (values, values.tolist(), *labelled, in_chunks(values, 50), values.astype(float)):
         found = computed(fit(name, Sample(in_chunks(sample.X, 40), {**sample.columns, column: given})))
         np.testing.assert_array_equal(found["labels_"], wanted["labels_"])

@@ -134,7 +134,7 @@ def table_of(data: Any) -> ColumnTable | None:
     names = list(data.indexes.get(data.dims[1], ())) if has_axes else []
     if "x" in names:  # a DataArray (point, name); others are a matrix
         return ColumnTable(names, lambda name: data[:, names.index(name)])
-    if library(data) == "dask" and hasattr(data, "columns"):
+    if library(data) == "dask" and hasattr(data, "columns") and data.ndim == 2:  # a Series has columns, too
         lengths = functools.cache(lambda: lengths_of(data))
         return ColumnTable(list(data.columns), lambda name: of_dask_series(str(name), data[name], lengths()))
     if comes_from(data, "pandas") and hasattr(data, "columns"):
