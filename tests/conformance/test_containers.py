@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import astropy.units as u
+import dask.array as da
+import dask.dataframe as dd
 import h5py
 import numpy as np
 import pandas as pd
@@ -150,6 +152,25 @@ def test_single_columns_too(kind: str) -> None:
         assert metrics.purity(labels, LABELS) == 1.0
     wanted = properties.cluster_table(HITS, LABELS)["size"]
     np.testing.assert_array_equal(properties.cluster_table(HITS, labels)["size"], wanted)
+
+
+TABLES: tuple[Callable[[Any], Any], ...] = (pd.DataFrame, pl.DataFrame, pa.table, dd.DataFrame.from_dict, xr.Dataset)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_table_is_no_single_column(table: Any) -> None:
+    values = {"w": LABELS if table is not xr.Dataset else ("hit", LABELS)}
+    one = table(values, npartitions=2) if table is TABLES[3] else table(values)
+    X = HITS[["x", "y"]].to_numpy()
+    points = da.from_array(X) if table is TABLES[3] else X
+    for door in (
+        lambda: DBSCAN().fit(points, sample_weight=one),
+        lambda: CLUE(0.1, 1.0).fit(points, layer=one),
+        lambda: metrics.purity(one, LABELS),
+        lambda: properties.cluster_table(HITS, one),
+    ):
+        with pytest.raises(TypeError, match=r"must be one column, got a table, (Data|Table)"):
+            door()
 
 
 @pytest.mark.parametrize("use", ["CLUE", "DBSCAN", "friends-of-friends", "events", "Mahalanobis"])
