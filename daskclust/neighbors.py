@@ -23,6 +23,7 @@ from daskclust.core.data.checks import check_distance, sides_of_box
 from daskclust.core.data.columns import named_for_kernels
 from daskclust.core.data.inputs import Points, check_alike, read_points
 from daskclust.core.data.lazy import map_with
+from daskclust.core.data.nested import nest
 from daskclust.core.device.arrays import is_dask, keeping_device
 from daskclust.core.run import steps as work
 from daskclust.core.run.engine import lazily
@@ -88,7 +89,7 @@ def count_within(X: Any, eps: float, *, boxsize: Any = "auto", partition: str | 
     plan = CountPlan(check_distance("eps", eps), _periods(points, boxsize))
     lazy = lazily(plan, {"X": points.X}, partition)
     if lazy is None:
-        return plan.before_merge(Chunk(named_for_kernels({"X": points.X})))[1]["count"]
+        return nest(plan.before_merge(Chunk(named_for_kernels({"X": points.X})))[1]["count"], points.nesting)
     steps, chunks = lazy.steps(plan.name, plan)
     counted = steps.each("count", partial(work.before_merge, plan), chunks)
     return lazy.of_points(steps, "count", work.part_of, (counted,), plan.results_before_merge)["count"]
@@ -135,7 +136,7 @@ def nearest(X: Any, of: Any, *, max_distance: float | None = None, boxsize: Any 
         beyond2 = np.nextafter(check_distance("max_distance", max_distance) ** 2, np.inf)
     period = _periods(points, boxsize)
     found = map_with(_found, points.X, near.plant, (others.X, period), beyond2, dtype=np.float64, width=2)
-    return Nearest(found[:, 0].astype(np.int64), found[:, 1])
+    return Nearest(nest(found[:, 0].astype(np.int64), points.nesting), nest(found[:, 1], points.nesting))
 
 
 @keeping_device()
@@ -201,7 +202,7 @@ class CountPlan(Plan):
 
 def _read(X: Any) -> Points:
     points = read_points(BaseEstimator(), X)
-    if points.nesting is not None:
+    if points.has_lists:
         raise TypeError("points must be one set, got awkward lists; flatten them, or take one list after the other")
     return points
 

@@ -70,11 +70,13 @@ class DensityClusters(Estimator):
         """
         self._check_is_fitted("is_core_")
         points = read_new_points(self, X, EVENT)
-        if self._has_events or points.nesting is not None:
+        if self._has_events or points.has_lists:
             raise TypeError("predict takes points of one set, got events; fit and predict each event by itself")
         X = points.X if self._angles is None else on_sphere(points, self._angles, None)
-        given = self._searched_X[self.is_core_], self._plan.period, self.labels_[self.is_core_]
-        return map_with(near.nearest_label, X, near.plant, given, np.nextafter(self._plan.eps**2, np.inf))
+        is_core = plain("is_core", self.is_core_)
+        given = self._searched_X[is_core], self._plan.period, plain("labels", self.labels_)[is_core]
+        found = map_with(near.nearest_label, X, near.plant, given, np.nextafter(self._plan.eps**2, np.inf))
+        return nest(found, points.nesting)
 
     @property
     def core_sample_indices_(self) -> Any:

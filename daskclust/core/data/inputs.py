@@ -48,6 +48,11 @@ class Points(NamedTuple):
         """Unit of the coordinates, None without one."""
         return self.units.get(next(iter(self.axes), None))
 
+    @property
+    def has_lists(self) -> bool:
+        """Whether there is a list of points for each event."""
+        return self.nesting is not None and self.nesting.counts is not None
+
     def box(self, boxsize: Any) -> Any:
         """Return a box that a user gives; instead of "auto" that of the Dataset, None where there is none."""
         if not (isinstance(boxsize, str) and boxsize == "auto"):
