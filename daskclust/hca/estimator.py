@@ -330,6 +330,8 @@ def _cells(data: Any) -> Any:
     table = None if isinstance(data, Points) else table_of(data)
     if table is None or "X" not in table:
         return data
+    if table["X"].ndim == 1:  # one coordinate, beside others such as Y
+        return data
     if library(data) != "xarray":
         return split_points(table["X"], ())._replace(columns=table)
     X = cells_of(data)

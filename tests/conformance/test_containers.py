@@ -154,6 +154,14 @@ def test_single_columns_too(kind: str) -> None:
     np.testing.assert_array_equal(properties.cluster_table(HITS, labels)["size"], wanted)
 
 
+@pytest.mark.parametrize("container", [*CONTAINERS, "xarray"])
+def test_a_column_called_as_the_matrix_is_one_coordinate(container: str) -> None:
+    frame = pd.DataFrame({"X": HITS["x"], "Y": HITS["y"]})
+    data = CONTAINERS[container](frame) if container != "xarray" else frame.to_xarray().drop_vars("index")
+    right = MahalanobisHCA(20).fit(frame.to_numpy()).linkage_
+    np.testing.assert_array_equal(MahalanobisHCA(20).fit(data).linkage_, right)
+
+
 TABLES: tuple[Callable[[Any], Any], ...] = (pd.DataFrame, pl.DataFrame, pa.table, dd.DataFrame.from_dict, xr.Dataset)
 
 
