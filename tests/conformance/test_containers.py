@@ -154,6 +154,13 @@ def test_single_columns_too(kind: str) -> None:
     np.testing.assert_array_equal(properties.cluster_table(HITS, labels)["size"], wanted)
 
 
+def test_dictionaries_may_have_equal_values() -> None:
+    column = pa.array([0.0, -0.0, 9.0]).dictionary_encode()
+    assert DBSCAN(1.0, min_samples=2).fit(pa.table({"x": column, "y": [0.0, 0.0, 0.0]})).labels_.tolist() == [0, 0, -1]
+    with pytest.raises(ValueError, match="event has 1 missing values"):
+        DBSCAN().fit([[0.0], [1.0]], event=pa.array([3, None]).dictionary_encode())
+
+
 @pytest.mark.parametrize("container", [*CONTAINERS, "xarray"])
 def test_a_column_called_as_the_matrix_is_one_coordinate(container: str) -> None:
     frame = pd.DataFrame({"X": HITS["x"], "Y": HITS["y"]})
