@@ -154,6 +154,13 @@ def test_single_columns_too(kind: str) -> None:
     np.testing.assert_array_equal(properties.cluster_table(HITS, labels)["size"], wanted)
 
 
+def test_names_of_variables_may_be_any() -> None:
+    points = HITS[["x", "y"]].to_xarray()
+    wanted = points.clust.dbscan(0.05)["label"]
+    for name in (0, ("a", 1)):
+        xr.testing.assert_identical(points.assign({name: points["x"]}).clust.dbscan(0.05)["label"], wanted)
+
+
 def test_dictionaries_may_have_equal_values() -> None:
     column = pa.array([0.0, -0.0, 9.0]).dictionary_encode()
     assert DBSCAN(1.0, min_samples=2).fit(pa.table({"x": column, "y": [0.0, 0.0, 0.0]})).labels_.tolist() == [0, 0, -1]

@@ -271,7 +271,7 @@ def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequenc
         axes = _coordinate_names(list(table), not_coordinates, coordinates)
         check_one_dimension(table.dims([*axes, *(name for name in not_coordinates if name in table)]), axes)
         if is_dataset(data):
-            table = table.keep([name for name in table if data[name].dims == data[axes[0]].dims])
+            table = table.keep([name for name, dims in table.dims(table).items() if dims == table.raw(axes[0]).dims])
         return _points_of(data, table, axes)
     elif library(data) == "dask":
         raise TypeError(f"X must be an array, a DataFrame or an xarray.Dataset, got {type(data)!r}")
