@@ -154,6 +154,18 @@ def test_single_columns_too(kind: str) -> None:
     np.testing.assert_array_equal(properties.cluster_table(HITS, labels)["size"], wanted)
 
 
+@pytest.mark.parametrize("index", [pd.RangeIndex(N), pd.MultiIndex.from_arrays([LABELS, range(N)], names=["c", "d"])])
+def test_an_index_is_no_coordinate(index: pd.Index) -> None:
+    frame = pd.DataFrame({"a": HITS["x"], "b": HITS["y"]})
+    ds = xr.Dataset({name: ("row", frame[name].to_numpy()) for name in frame})
+    ds = ds.assign_coords(xr.Coordinates.from_pandas_multiindex(index, "row") if index.nlevels > 1 else {"row": index})
+    wanted = DBSCAN(0.05).fit(frame)
+    for data in (ds, ds.chunk(row=100)):
+        fitted = DBSCAN(0.05).fit(data)
+        assert fitted.n_features_in_ == 2
+        np.testing.assert_array_equal(np.asarray(fitted.labels_), wanted.labels_)
+
+
 def test_names_of_variables_may_be_any() -> None:
     points = HITS[["x", "y"]].to_xarray()
     wanted = points.clust.dbscan(0.05)["label"]

@@ -255,7 +255,8 @@ def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequenc
     """Return the coordinates in `data` and its other columns.
 
     Coordinates are the columns of that name; by default ``x``, ``y``, and ``z`` where there is no ``layer``; without
-    ``x``, all columns but those of `not_coordinates`. Points that were taken apart before are as they are.
+    ``x``, all columns but those of `not_coordinates` and indexes of a Dataset. Points that were taken apart before
+    are as they are.
     """
     if isinstance(data, Points):
         return data
@@ -268,7 +269,8 @@ def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequenc
         X, names, cells = parts
         return split_points(X, ())._replace(axes=names, columns=ColumnTable(list(cells.columns), cells.__getitem__))
     elif (table := table_of(data)) is not None:
-        axes = _coordinate_names(list(table), not_coordinates, coordinates)
+        others = [*not_coordinates, *map(str, data.indexes)] if is_dataset(data) else not_coordinates
+        axes = _coordinate_names(list(table), others, coordinates)
         check_one_dimension(table.dims([*axes, *(name for name in not_coordinates if name in table)]), axes)
         if is_dataset(data):
             table = table.keep([name for name, dims in table.dims(table).items() if dims == table.raw(axes[0]).dims])
