@@ -18,6 +18,8 @@ class BaseEstimator:
     """An estimator by the conventions of scikit-learn: parameters of ``__init__`` are attributes of the same names."""
 
     _kind: str | None = None  # as scikit-learn names it
+    _axes: tuple[Any, ...]  # names of the coordinates of the fit, numbers where they had none
+    _unit: str | None  # of these
 
     def __init_subclass__(cls) -> None:
         """Let fits, which work on the device of their data, leave the thread's current CUDA device as it was."""

@@ -21,8 +21,9 @@ import numpy as np
 
 from daskclust.core.data.checks import check_distance, sides_of_box
 from daskclust.core.data.columns import named_for_kernels
-from daskclust.core.data.inputs import Points, read_points
+from daskclust.core.data.inputs import Points, check_alike, read_points
 from daskclust.core.data.lazy import map_with
+from daskclust.core.data.nested import nest
 from daskclust.core.device.arrays import is_dask, keeping_device
 from daskclust.core.run import steps as work
 from daskclust.core.run.engine import lazily
@@ -88,7 +89,7 @@ def count_within(X: Any, eps: float, *, boxsize: Any = "auto", partition: str | 
     plan = CountPlan(check_distance("eps", eps), _periods(points, boxsize))
     lazy = lazily(plan, {"X": points.X}, partition)
     if lazy is None:
-        return plan.before_merge(Chunk(named_for_kernels({"X": points.X})))[1]["count"]
+        return nest(plan.before_merge(Chunk(named_for_kernels({"X": points.X})))[1]["count"], points.nesting)
     steps, chunks = lazy.steps(plan.name, plan)
     counted = steps.each("count", partial(work.before_merge, plan), chunks)
     return lazy.of_points(steps, "count", work.part_of, (counted,), plan.results_before_merge)["count"]
@@ -103,7 +104,8 @@ def nearest(X: Any, of: Any, *, max_distance: float | None = None, boxsize: Any 
     X : array of shape (n, d), DataFrame, or xarray.Dataset
         Coordinates, as of `daskclust.DBSCAN.fit`.
     of : array of shape (m, d), DataFrame, or xarray.Dataset
-        The other set, in the same unit, which must fit the memory of a worker.
+        The other set, in the same unit, and where both have names of coordinates, with those in the same order. It must
+        fit the memory of a worker.
     max_distance : float, optional
         Largest distance, in the unit of the coordinates, inclusive. Default: any.
     boxsize : float, sequence of float or None, or "auto", default "auto"
@@ -117,8 +119,8 @@ def nearest(X: Any, of: Any, *, max_distance: float | None = None, boxsize: Any 
     Raises
     ------
     ValueError, TypeError
-        For a distance or a box that is not positive, sets of different dimensions or units, and for coordinates that
-        `daskclust.DBSCAN.fit` refuses.
+        For a distance or a box that is not positive, sets of different dimensions, names or units, and for
+        coordinates that `daskclust.DBSCAN.fit` refuses.
 
     Examples
     --------
@@ -128,15 +130,13 @@ def nearest(X: Any, of: Any, *, max_distance: float | None = None, boxsize: Any 
     points, others = _read(X), _read(of)
     if points.X.shape[1] != others.X.shape[1]:
         raise ValueError(f"X and of must have as many coordinates, got {points.X.shape[1]} and {others.X.shape[1]}")
-    units = [each.units.get(next(iter(each.axes))) for each in (points, others)]
-    if len(set(units)) > 1:
-        raise ValueError(f"X and of must have the same unit, got {units[0]} and {units[1]}; convert one of them")
+    check_alike("of", others, "X", points.axes, points.unit)
     beyond2 = np.inf
     if max_distance is not None:
         beyond2 = np.nextafter(check_distance("max_distance", max_distance) ** 2, np.inf)
     period = _periods(points, boxsize)
     found = map_with(_found, points.X, near.plant, (others.X, period), beyond2, dtype=np.float64, width=2)
-    return Nearest(found[:, 0].astype(np.int64), found[:, 1])
+    return Nearest(nest(found[:, 0].astype(np.int64), points.nesting), nest(found[:, 1], points.nesting))
 
 
 @keeping_device()
@@ -202,7 +202,7 @@ class CountPlan(Plan):
 
 def _read(X: Any) -> Points:
     points = read_points(BaseEstimator(), X)
-    if points.nesting is not None:
+    if points.has_lists:
         raise TypeError("points must be one set, got awkward lists; flatten them, or take one list after the other")
     return points
 

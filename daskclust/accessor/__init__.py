@@ -294,7 +294,7 @@ class ClustAccessor:
 
         points = points_of(self._ds, coordinates)
         tree = EMST(boxsize).fit(points, partition=partition)
-        unit = points.units.get(points.axes[0])
+        unit = points.unit
         about = {"long_name": "length of the edge"} | ({} if unit is None else {"units": unit})
         edge = {"long_name": "indices of the two points of an edge of the minimum spanning tree", "units": "1"}
         return self._ds.assign(

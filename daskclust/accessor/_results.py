@@ -161,7 +161,7 @@ def with_results(
         )
     names = [name for name in inspect.signature(type(estimator)).parameters if name not in WITHOUT_EFFECT]
     parameters = {name: plain_number(getattr(estimator, name)) for name in names}
-    unit = points.units.get(points.axes[0]) if len(points.axes) else None
+    unit = points.unit
     if method == "clue":
         parameters, units, attrs = _of_clue(estimator, parameters, points, unit, used)
     elif method == "showers":

@@ -172,8 +172,7 @@ class CLUE(Estimator):
             unknown chunk sizes, or of units that cannot be converted.
         """
         points = read_points(self, X, EVENT + LAYER + WEIGHT)
-        self._axes, self._nesting = points.axes, points.nesting
-        self._unit, lengths = points.units.get(next(iter(points.axes), None)), given_lengths(self)
+        self._nesting, lengths = points.nesting, given_lengths(self)
         wanted = section is not None or not all(map(is_one, lengths.values()))
         self._sections = sections_of(points, section, layer) if wanted else None
         self._lengths = read_lengths(lengths, points, self._sections)
@@ -254,7 +253,8 @@ class CLUE(Estimator):
         Parameters
         ----------
         X : array of shape (n, d), DataFrame, xarray.Dataset, or awkward.Array
-            Coordinates, as of `fit`, in the same unit; they are taken in the precision of those. Weights do not count.
+            Coordinates, as of `fit`, in the same unit and, where both have names, with those in the same order. They
+            are taken in the precision of those of the fit. Weights do not count.
         layer, event, section : array, shape (n,), optional
             As of `fit`: needed where the points of the fit have them.
 
@@ -268,8 +268,8 @@ class CLUE(Estimator):
         Raises
         ------
         ValueError, TypeError
-            For points that `fit` would refuse, of other dimensions, units or columns, and where a length is an array of
-            one for each point of the fit: lengths by section, or in a column, new points have as well.
+            For points that `fit` would refuse, of other dimensions, names, units or columns, and where a length is an
+            array of one for each point of the fit: lengths by section, or in a column, new points have as well.
 
         Notes
         -----
@@ -283,7 +283,7 @@ class CLUE(Estimator):
         """
         self._check_is_fitted("density_")
         plan, grouping, known = self._fitted
-        points = read_new_points(self, X, self._unit, EVENT + LAYER + WEIGHT)
+        points = read_new_points(self, X, EVENT + LAYER + WEIGHT)
         points = points._replace(X=points.X.astype(known["X"].dtype, copy=False))
         check_of_all(self._lengths.given)
         lengths = read_lengths(self._lengths.given, points, sections_of(points, section, layer))

@@ -269,7 +269,7 @@ class CLUE3D(Estimator):
         if found["radius"] is None and (self.use_cluster_dimension_xy or found["is_silicon"] is not None):
             why = "use_cluster_dimension_xy" if self.use_cluster_dimension_xy else "is_silicon"
             raise ValueError(f"{why} needs the radius of each layer cluster; give radius=, or a table with it")
-        X = in_unit("x", points.X, points.units.get(points.axes[0]), "cm")
+        X = in_unit("x", points.X, points.unit, "cm")
         columns = {
             name: points.aligned("sample_weight" if name == "energy" else name, values, *kinds[name])
             for name, values in found.items()

@@ -30,7 +30,8 @@ class DensityClusters(Estimator):
 
     def _searched(self, points: Points, name: str, length: float) -> tuple[Any, float]:
         """Return the points and the distance of neighbours that are searched: on a sphere unit vectors and a chord."""
-        if self.metric != SPHERE:
+        self._angles = self.units if self.metric == SPHERE else None
+        if self._angles is None:
             return points.X, length
         return on_sphere(points, self.units, points.box(self.boxsize)), chord(name, length, self.units)
 
@@ -44,7 +45,6 @@ class DensityClusters(Estimator):
             columns["weight"] = points.aligned("sample_weight", sample_weight, reals, np.float64)
         results = run(plan, columns, partition)
         self._X, self._searched_X, self._plan, self._has_events = points.X, X, plan, event is not None
-        self._unit = points.units.get(next(iter(points.axes), None))
         self.labels_, self.is_core_ = (nest(results[name], points.nesting) for name in ("labels", "is_core"))
         self.n_clusters_ = results["n_clusters"]
 
@@ -54,7 +54,7 @@ class DensityClusters(Estimator):
         Parameters
         ----------
         X : array of shape (n, d), DataFrame, or xarray.Dataset
-            Coordinates, as of `fit`, in the same unit.
+            Coordinates, as of `fit`, in the same unit and, where both have names, with those in the same order.
 
         Returns
         -------
@@ -66,15 +66,17 @@ class DensityClusters(Estimator):
         Raises
         ------
         ValueError, TypeError
-            For points that `fit` would refuse, of other dimensions or units, and after a fit of events.
+            For points that `fit` would refuse, of other dimensions, names or units, and after a fit of events.
         """
         self._check_is_fitted("is_core_")
-        points = read_new_points(self, X, self._unit, EVENT)
-        if self._has_events or points.nesting is not None:
+        points = read_new_points(self, X, EVENT)
+        if self._has_events or points.has_lists:
             raise TypeError("predict takes points of one set, got events; fit and predict each event by itself")
-        X = on_sphere(points, self.units, None) if self.metric == SPHERE else points.X
-        given = self._searched_X[self.is_core_], self._plan.period, self.labels_[self.is_core_]
-        return map_with(near.nearest_label, X, near.plant, given, np.nextafter(self._plan.eps**2, np.inf))
+        X = points.X if self._angles is None else on_sphere(points, self._angles, None)
+        is_core = plain("is_core", self.is_core_)
+        given = self._searched_X[is_core], self._plan.period, plain("labels", self.labels_)[is_core]
+        found = map_with(near.nearest_label, X, near.plant, given, np.nextafter(self._plan.eps**2, np.inf))
+        return nest(found, points.nesting)
 
     @property
     def core_sample_indices_(self) -> Any:

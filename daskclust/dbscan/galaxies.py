@@ -10,7 +10,7 @@ from daskclust.core.data.checks import check_distance, check_length, check_whole
 from daskclust.core.data.columns import column, doubles, named_for_kernels
 from daskclust.core.data.foreign import unit_of
 from daskclust.core.data.units import in_unit
-from daskclust.core.device.arrays import device_of, is_dask, keeping_device, on_device_of
+from daskclust.core.device.arrays import device_of, keeping_device, library, on_device_of
 from daskclust.core.device.unionfind import flatten, start, unite_edges
 from daskclust.core.merge.labels import without_small
 from daskclust.core.space import near
@@ -87,8 +87,8 @@ def galaxy_groups(
     least, units = check_whole("min_members", min_members, 1, clamp=True), check_units(units)
     given = {"ra": ra, "dec": dec, "distance": distance, "across": across, "along": along}
     for name, values in given.items():
-        if is_dask(values) or is_dask(getattr(values, "data", None)):
-            raise TypeError(f"{name} must be in memory, got a dask array; call {name}.compute()")
+        if "dask" in (library(values), library(getattr(values, "data", None))):
+            raise TypeError(f"{name} must be in memory, got one of dask; call {name}.compute()")
     own = {name: unit_of(name, values) for name, values in given.items()}
     columns = {name: column(name, values, doubles) for name, values in given.items()}
     n = np.size(columns["distance"])

@@ -29,7 +29,7 @@ def on_sphere(points: Points, units: Any, box: Any) -> Any:
         )
     if box is not None:
         raise ValueError(f"a sphere has no box, got boxsize={box!r}; give boxsize=None, or metric='euclidean'")
-    own = points.units.get(points.axes[0])
+    own = points.unit
     by = None if own is None else ratio(own, "rad")
     if by is not None and not math.isclose(float(by), UNITS[units]):
         raise ValueError(f"coordinates have the unit {own!r}, got units={units!r}; give the other one")

@@ -178,9 +178,9 @@ class MahalanobisHCA(Estimator):
             levels, noise = labels if labels.ndim == 2 else labels[:, None], int(self.noise_label)
             columns["apriori"] = map_rows(_as_levels, levels, noise) if is_dask(X) else _as_levels(levels, noise)
         self._far = _far_spreads(X, points.axes) if isinstance(X, np.ndarray) else ""
-        self._unit = points.units.get(next(iter(points.axes), None))
         self._X = X  # for the class and the chunks of results, and for `predict`
         columns, division = _divided(columns, partition)
+        self._rule = plan.rule  # for `predict`
         results = gather(plan, columns, division, {"Z": ((n - 1, 4), np.float64), "n_apriori": ((), np.int64)})
         self.linkage_, self.n_apriori_merges_ = results["Z"], results["n_apriori"]
         return self
@@ -230,7 +230,7 @@ class MahalanobisHCA(Estimator):
         Parameters
         ----------
         X : array of shape (n, d), DataFrame, xarray.Dataset, AnnData, or awkward.Array
-            Points, as `fit` takes them, with the same coordinates.
+            Points, as `fit` takes them, with the same coordinates in the same order.
         n_clusters, height, min_size
             The cut, as `labels` takes it; by default that of `labels_`.
 
@@ -243,7 +243,7 @@ class MahalanobisHCA(Estimator):
         Raises
         ------
         ValueError
-            As of `labels` and `fit`, for another number of coordinates, and for a cut that has only noise.
+            As of `labels` and `fit`, for other coordinates, and for a cut that has only noise.
 
         Notes
         -----
@@ -260,11 +260,11 @@ class MahalanobisHCA(Estimator):
         self._check_is_fitted("linkage_")
         if n_clusters is None and height is None:
             n_clusters = self.n_clusters
-        points = read_new_points(self, _cells(X), self._unit, ("apriori",))
+        points = read_new_points(self, _cells(X), ("apriori",))
         n = self._X.shape[0]
         read = functools.partial(hierarchy.cut, n_clusters=n_clusters, height=height, min_size=min_size)
         labels = whole(self.linkage_, read, (n,), np.int64) if is_dask(self.linkage_) else read(self.linkage_)
-        return nest(predicted(points.X, self._X, labels, self._plan(n).rule), points.nesting)
+        return nest(predicted(points.X, self._X, labels, self._rule), points.nesting)
 
     @property
     def labels_(self) -> Any:
@@ -329,6 +329,8 @@ def _cells(data: Any) -> Any:
     """Return the coordinates (n, d) of data with a variable ``X``, and its other columns; other data as they are."""
     table = None if isinstance(data, Points) else table_of(data)
     if table is None or "X" not in table:
+        return data
+    if table["X"].ndim == 1:  # one coordinate, beside others such as Y
         return data
     if library(data) != "xarray":
         return split_points(table["X"], ())._replace(columns=table)

@@ -63,7 +63,7 @@ def cluster_table(
     ----------
     ds : xarray.Dataset
         Points along one dimension, numpy, cupy or dask; ``layer`` (integer), ``is_seed`` (boolean), ``time`` and its
-        resolution ``time_error`` are used where they are present. Timepix hits (``attrs["field"]`` is "timepix", or
+        resolution ``time_error`` are used where they are along it. Timepix hits (``attrs["field"]`` is "timepix", or
         there are ``x``, ``y``, ``toa`` and ``tot``) have a table of their own, which uses ``energy``, ``chip`` and
         ``tof`` where they are present.
     labels : str or array_like of int, shape (n,), default "label"
@@ -211,8 +211,9 @@ def _inputs(ds: xr.Dataset, labels: Any, weight: str | None, names: tuple[str, .
     if weight is not None:
         arrays["weight"] = variable(ds, weight, "weight").data
     times = () if {"time", "time_error"} & {*names, weight} else ("time", "time_error")
-    for role in ("layer", "is_seed", *(times if all(each in ds for each in times) else ())):
-        if role in ds:
+    along = {name for name, each in ds.variables.items() if each.dims == first.dims}
+    for role in ("layer", "is_seed", *(times if along.issuperset(times) else ())):
+        if role in along:
             arrays[role] = ds[role].data
     arrays |= {f"[{name}]": variable(ds, name, "coords").data for name in names}
     every = [*names, *([] if weight is None else [weight])]

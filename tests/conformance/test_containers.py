@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import astropy.units as u
+import dask.array as da
+import dask.dataframe as dd
 import h5py
 import numpy as np
 import pandas as pd
@@ -19,6 +21,7 @@ from astropy.table import MaskedColumn, QTable, Table
 from cases.lanes import some_of
 
 from daskclust import CLUE, DBSCAN, EventBuilder, FriendsOfFriends, MahalanobisHCA, app, metrics, plot, properties
+from daskclust.neighbors import nearest
 
 rng = np.random.default_rng(0)
 N = 240
@@ -151,6 +154,59 @@ def test_single_columns_too(kind: str) -> None:
     np.testing.assert_array_equal(properties.cluster_table(HITS, labels)["size"], wanted)
 
 
+@pytest.mark.parametrize("index", [pd.RangeIndex(N), pd.MultiIndex.from_arrays([LABELS, range(N)], names=["c", "d"])])
+def test_an_index_is_no_coordinate(index: pd.Index) -> None:
+    frame = pd.DataFrame({"a": HITS["x"], "b": HITS["y"]})
+    ds = xr.Dataset({name: ("row", frame[name].to_numpy()) for name in frame})
+    ds = ds.assign_coords(xr.Coordinates.from_pandas_multiindex(index, "row") if index.nlevels > 1 else {"row": index})
+    wanted = DBSCAN(0.05).fit(frame)
+    for data in (ds, ds.chunk(row=100)):
+        fitted = DBSCAN(0.05).fit(data)
+        assert fitted.n_features_in_ == 2
+        np.testing.assert_array_equal(np.asarray(fitted.labels_), wanted.labels_)
+
+
+def test_names_of_variables_may_be_any() -> None:
+    points = HITS[["x", "y"]].to_xarray()
+    wanted = points.clust.dbscan(0.05)["label"]
+    for name in (0, ("a", 1)):
+        xr.testing.assert_identical(points.assign({name: points["x"]}).clust.dbscan(0.05)["label"], wanted)
+
+
+def test_dictionaries_may_have_equal_values() -> None:
+    column = pa.array([0.0, -0.0, 9.0]).dictionary_encode()
+    assert DBSCAN(1.0, min_samples=2).fit(pa.table({"x": column, "y": [0.0, 0.0, 0.0]})).labels_.tolist() == [0, 0, -1]
+    with pytest.raises(ValueError, match="event has 1 missing values"):
+        DBSCAN().fit([[0.0], [1.0]], event=pa.array([3, None]).dictionary_encode())
+
+
+@pytest.mark.parametrize("container", [*CONTAINERS, "xarray"])
+def test_a_column_called_as_the_matrix_is_one_coordinate(container: str) -> None:
+    frame = pd.DataFrame({"X": HITS["x"], "Y": HITS["y"]})
+    data = CONTAINERS[container](frame) if container != "xarray" else frame.to_xarray().drop_vars("index")
+    right = MahalanobisHCA(20).fit(frame.to_numpy()).linkage_
+    np.testing.assert_array_equal(MahalanobisHCA(20).fit(data).linkage_, right)
+
+
+TABLES: tuple[Callable[[Any], Any], ...] = (pd.DataFrame, pl.DataFrame, pa.table, dd.DataFrame.from_dict, xr.Dataset)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_table_is_no_single_column(table: Any) -> None:
+    values = {"w": LABELS if table is not xr.Dataset else ("hit", LABELS)}
+    one = table(values, npartitions=2) if table is TABLES[3] else table(values)
+    X = HITS[["x", "y"]].to_numpy()
+    points = da.from_array(X) if table is TABLES[3] else X
+    for door in (
+        lambda: DBSCAN().fit(points, sample_weight=one),
+        lambda: CLUE(0.1, 1.0).fit(points, layer=one),
+        lambda: metrics.purity(one, LABELS),
+        lambda: properties.cluster_table(HITS, one),
+    ):
+        with pytest.raises(TypeError, match=r"must be one column, got a table, (Data|Table)"):
+            door()
+
+
 @pytest.mark.parametrize("use", ["CLUE", "DBSCAN", "friends-of-friends", "events", "Mahalanobis"])
 def test_arrays_whose_columns_have_names(use: str) -> None:
     frame, fit = USES[use]
@@ -250,6 +306,20 @@ def test_masked_quantities_are_refused_and_unknown_units_too() -> None:
     for eps in (0.5 * u.cm, unyt.unyt_quantity(0.5, "cm"), registry.Quantity(0.5, "cm")):
         with pytest.raises(TypeError, match="must be a number"):
             DBSCAN(eps).fit(np.stack([X, Y], 1))
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("carried", [False, True])
+def test_a_matrix_has_one_unit(carried: bool, lazy: bool) -> None:
+    X = np.random.default_rng(0).uniform(0, 5, (50, 2))
+    points = xr.DataArray(X * u.cm if carried else X, dims=("point", "axis"), attrs={} if carried else {"units": "cm"})
+    points = points.chunk(point=20) if lazy and not carried else points
+    np.testing.assert_array_equal(DBSCAN().fit(points).predict(X * u.cm), DBSCAN().fit(X).predict(X))
+    np.testing.assert_array_equal(nearest(points, X * u.cm).index, np.arange(50))
+    with pytest.raises(ValueError, match="must have the unit of the points of the fit, cm, got mm"):
+        DBSCAN().fit(points).predict(X * u.mm)
+    with pytest.raises(ValueError, match="of must have the unit of X, cm, got mm"):
+        nearest(points, X * u.mm)
 
 
 def test_units_reach_other_doors() -> None:

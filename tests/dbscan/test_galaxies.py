@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
@@ -85,6 +86,7 @@ def test_containers():
         ({"units": "deg"}, ValueError, "units must be 'radians' or 'degrees', got 'deg'"),
         ({"min_members": 0}, ValueError, "min_members must be 1 or more, got 0"),
         ({"distance": da.ones(2)}, TypeError, r"distance must be in memory, .* distance\.compute\(\)"),
+        ({"ra": dd.from_pandas(pd.Series([0.0, 1.0]))}, TypeError, r"ra must be in memory, .* ra\.compute\(\)"),
     ],
     ids=str,
 )

@@ -1,5 +1,6 @@
 """New points take the label of the nearest core point within eps, of equally near ones the smallest."""
 
+import awkward as ak
 import dask.array as da
 import numpy as np
 import pytest
@@ -46,8 +47,25 @@ def test_predict_on_dask_is_that_in_memory():
 
 def test_parameters_of_the_fit_count():
     model = FriendsOfFriends(1.0).fit(np.array([[0.0], [1.0]]))
-    model.set_params(linking_length=0.1)
+    model.set_params(linking_length=0.1, metric="haversine")
     assert model.predict([[2.0], [2.1]]).tolist() == [0, -1]
+    sphere = FriendsOfFriends(1.0, metric="haversine", units="degrees").fit([[0.0, 0.0], [0.0, 1.0]])
+    for changed in ({"units": "radians"}, {"metric": "euclidean"}):
+        assert sphere.set_params(**changed).predict([[0.0, 359.5], [0.0, 2.5]]).tolist() == [0, -1]
+
+
+@pytest.mark.parametrize("estimator", [DBSCAN(1.0), FriendsOfFriends(1.0)], ids=str)
+def test_flat_awkward_points_are_one_set(estimator):
+    X, new = np.random.default_rng(0).normal(0, 3, (2, 200, 2))
+    flat, flat_new = (ak.zip({"x": points[:, 0], "y": points[:, 1]}) for points in (X, new))
+    expected = estimator.fit(X).predict(new)
+    for fitted in (X, flat):
+        labels = estimator.fit(fitted).predict(flat_new)
+        assert isinstance(labels, ak.Array)
+        np.testing.assert_array_equal(labels, expected)
+        np.testing.assert_array_equal(estimator.predict(new), expected)
+        with pytest.raises(TypeError, match="one set, got events"):
+            estimator.predict(ak.unflatten(flat_new, [50, 150]))
 
 
 def test_messages():

@@ -117,3 +117,10 @@ def test_cells_of_a_dataset() -> None:
     found = fitted.predict(cells)
     np.testing.assert_array_equal(found, fitted.predict(cells["X"].values))
     assert len(found) == 600
+
+
+def test_parameters_of_the_fit_count() -> None:
+    fitted = MahalanobisHCA(20, n_clusters=4).fit(elongated())
+    before = fitted.predict(NEW)
+    fitted.set_params(threshold=1.0, rule="mahal", distance="full", normalize=True)
+    np.testing.assert_array_equal(fitted.predict(NEW), before)

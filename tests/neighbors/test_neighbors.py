@@ -2,6 +2,7 @@
 
 import itertools
 
+import awkward as ak
 import dask.array as da
 import numpy as np
 import pytest
@@ -69,6 +70,19 @@ def test_many_equal_points_are_counted_at_once():
     index, distance = nearest(X + 1, X)
     assert (index == 0).all()
     assert (distance == np.sqrt(3.0)).all()
+
+
+def test_flat_awkward_points_are_one_set():
+    X = points_in(16.0, 60, 2, seed=1)
+    flat = ak.zip({"x": X[:, 0], "y": X[:, 1]})
+    assert isinstance(count_within(flat, 1.0), ak.Array)
+    np.testing.assert_array_equal(count_within(flat, 1.0), count_within(X, 1.0))
+    np.testing.assert_array_equal(pairs_within(flat, 1.0), pairs_within(X, 1.0))
+    for found, wanted in zip(nearest(flat, flat[:9]), nearest(X, X[:9]), strict=True):
+        assert isinstance(found, ak.Array)
+        np.testing.assert_array_equal(found, wanted)
+    with pytest.raises(TypeError, match="one set, got awkward lists"):
+        count_within(ak.unflatten(flat, [20, 40]), 1.0)
 
 
 def test_messages():

@@ -78,6 +78,15 @@ def test_other_dimensions_and_names_that_are_used(name: str) -> None:
         cluster_table(ds, [0, 0], weight=None)
 
 
+@pytest.mark.parametrize("other", [3, ("spill", [1, 2, 3]), ("spill", [1, 2])], ids=str)
+@pytest.mark.parametrize("names", [("layer",), ("is_seed",), ("time", "time_error")])
+def test_what_is_not_along_the_points_is_not_theirs(names: tuple[str, ...], other: Any) -> None:
+    """As the layer of all hits, a number, or the times of something else, which may be as many."""
+    ds = xr.Dataset({"x": ("hit", [0.0, 1.0]), "layer": ("hit", [1, 1])}).drop_vars(set(names) & {"layer"})
+    table = cluster_table(ds.assign(dict.fromkeys(names, other)), [0, 0], weight=None)
+    xr.testing.assert_identical(table, cluster_table(ds, [0, 0], weight=None))
+
+
 @pytest.mark.parametrize(("suffix", "chunks"), [("csv", None), ("parquet", 9000)])
 def test_files_of_tables_have_events(tmp_path: Any, suffix: str, chunks: int | None) -> None:
     parts = [datasets.hgcal_event(3, 10, rng=k) for k in range(3)]

@@ -171,6 +171,8 @@ def plain(name: str, values: Any) -> Any:
     """
     if type(values) is np.ndarray:
         return values
+    if hasattr(values, "data_vars") or (hasattr(values, "columns") and len(getattr(values, "shape", ())) == 2):
+        raise TypeError(f"{name} must be one column, got a table, {type(values).__name__}; choose a column by its name")
     if comes_from(values, "xarray"):
         values = values.data
     if is_awkward(values):

@@ -45,8 +45,9 @@ def arrow_series(values: Any) -> Any:
     import pyarrow as pa
 
     column = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.chunked_array(values)
-    if pa.types.is_dictionary(column.type):  # older versions of pyarrow refuse unsigned codes
-        column = column.cast(pa.dictionary(pa.int64(), column.type.value_type))
+    if pa.types.is_dictionary(column.type):  # pandas refuses equal values, older versions of pyarrow unsigned codes
+        values = column.type.value_type
+        column = column.cast(values if pa.types.is_primitive(values) else pa.dictionary(pa.int64(), values))
     return column.to_pandas(types_mapper=pd.ArrowDtype if pa.types.is_primitive(column.type) else None)
 
 

@@ -43,6 +43,16 @@ class Points(NamedTuple):
     units: Mapping[Any, str] = MappingProxyType({})  # of axes and columns that have one; axes have the same
     dataset: Any = None  # what they are of, where it is a Dataset
 
+    @property
+    def unit(self) -> str | None:
+        """Unit of the coordinates, None without one."""
+        return self.units.get(next(iter(self.axes), None))
+
+    @property
+    def has_lists(self) -> bool:
+        """Whether there is a list of points for each event."""
+        return self.nesting is not None and self.nesting.counts is not None
+
     def box(self, boxsize: Any) -> Any:
         """Return a box that a user gives; instead of "auto" that of the Dataset, None where there is none."""
         if not (isinstance(boxsize, str) and boxsize == "auto"):
@@ -50,7 +60,7 @@ class Points(NamedTuple):
         if self.dataset is None:
             return None
         there = [axis for axis in _AXES if axis in self.dataset.variables]
-        box = box_in(self.dataset, self.units.get(self.axes[0])) if set(self.axes) & set(there) else None
+        box = box_in(self.dataset, self.unit) if set(self.axes) & set(there) else None
         if box is None:
             return None
         known = dict(zip(there, box_sides(box, there), strict=True))
@@ -129,7 +139,7 @@ def table_of(data: Any) -> ColumnTable | None:
     names = list(data.indexes.get(data.dims[1], ())) if has_axes else []
     if "x" in names:  # a DataArray (point, name); others are a matrix
         return ColumnTable(names, lambda name: data[:, names.index(name)])
-    if library(data) == "dask" and hasattr(data, "columns"):
+    if library(data) == "dask" and hasattr(data, "columns") and data.ndim == 2:  # a Series has columns, too
         lengths = functools.cache(lambda: lengths_of(data))
         return ColumnTable(list(data.columns), lambda name: of_dask_series(str(name), data[name], lengths()))
     if comes_from(data, "pandas") and hasattr(data, "columns"):
@@ -211,28 +221,42 @@ def mean_separation(sides: Sequence[float], n: int) -> float:
 
 
 def read_points(estimator: Any, data: Any, not_coordinates: Sequence[str] = ()) -> Points:
-    """Return the points in `data`, as `split_points` does, with coordinates that are checked for an estimator."""
+    """Return the points in `data`, as `split_points` does, checked for an estimator, which learns their coordinates."""
     if type(data) is np.ndarray and is_usual(data):
         points = Points(data, tuple(range(data.shape[1])), {})
     else:
         points = split_points(data, not_coordinates)
-    return points._replace(X=check_points(estimator, points))
+    points = points._replace(X=check_points(estimator, points))
+    estimator._axes, estimator._unit = points.axes, points.unit
+    return points
 
 
-def read_new_points(estimator: Any, data: Any, unit: str | None, not_coordinates: Sequence[str] = ()) -> Points:
-    """Return points as `read_points` for an estimator that was fitted with coordinates in `unit`."""
+def read_new_points(estimator: Any, data: Any, not_coordinates: Sequence[str] = ()) -> Points:
+    """Return points as `read_points` for an estimator that was fitted with the same coordinates."""
     points = split_points(data, not_coordinates)
-    own = points.units.get(next(iter(points.axes), None))
-    if own != unit:
-        raise ValueError(f"X must have the unit of the points of the fit, {unit}, got {own}; convert it first")
-    return points._replace(X=check_points(estimator, points, reset=False))
+    points = points._replace(X=check_points(estimator, points, reset=False))
+    check_alike("X", points, "the points of the fit", estimator._axes, estimator._unit)
+    return points
+
+
+def check_alike(name: str, points: Points, whose: str, axes: tuple[Any, ...], unit: str | None) -> None:
+    """Refuse points whose coordinates have another unit than others, or, where both have names, other ones."""
+    if points.unit != unit:
+        raise ValueError(f"{name} must have the unit of {whose}, {unit}, got {points.unit}; convert it first")
+    numbers = tuple(range(len(axes)))
+    if numbers not in (axes, points.axes) and points.axes != axes:
+        raise ValueError(
+            f"{name} must have the coordinates of {whose}, {list(axes)}, in this order, got {list(points.axes)}; "
+            "choose them in this order, or give an array"
+        )
 
 
 def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequence[str] | None = None) -> Points:
     """Return the coordinates in `data` and its other columns.
 
     Coordinates are the columns of that name; by default ``x``, ``y``, and ``z`` where there is no ``layer``; without
-    ``x``, all columns but those of `not_coordinates`. Points that were taken apart before are as they are.
+    ``x``, all columns but those of `not_coordinates` and indexes of a Dataset. Points that were taken apart before
+    are as they are.
     """
     if isinstance(data, Points):
         return data
@@ -245,17 +269,18 @@ def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequenc
         X, names, cells = parts
         return split_points(X, ())._replace(axes=names, columns=ColumnTable(list(cells.columns), cells.__getitem__))
     elif (table := table_of(data)) is not None:
-        axes = _coordinate_names(list(table), not_coordinates, coordinates)
+        others = [*not_coordinates, *map(str, data.indexes)] if is_dataset(data) else not_coordinates
+        axes = _coordinate_names(list(table), others, coordinates)
         check_one_dimension(table.dims([*axes, *(name for name in not_coordinates if name in table)]), axes)
         if is_dataset(data):
-            table = table.keep([name for name in table if data[name].dims == data[axes[0]].dims])
+            table = table.keep([name for name, dims in table.dims(table).items() if dims == table.raw(axes[0]).dims])
         return _points_of(data, table, axes)
     elif library(data) == "dask":
         raise TypeError(f"X must be an array, a DataFrame or an xarray.Dataset, got {type(data)!r}")
     else:
-        X, unit = data if library(data) == "scipy" else column("X", data, reals), separated("X", data)[1]
+        X, unit = data if library(data) == "scipy" else column("X", data, reals), unit_of("X", data)
     numbers = range(X.shape[1] if len(X.shape) == 2 else 0)
-    return Points(X, tuple(numbers), {}, units={} if unit is None else dict.fromkeys(numbers, unit))
+    return Points(X, tuple(numbers), {}, units={} if unit is None else dict.fromkeys(numbers, str(unit)))
 
 
 def _points_of(data: Any, table: ColumnTable, axes: list[str]) -> Points:
