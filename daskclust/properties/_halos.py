@@ -285,6 +285,8 @@ def _members(device: Host | Cuda, labels: Any, particles: Particles, rows: int) 
 
 def _moved(labels: Any, particles: Particles, rows: int) -> tuple[Any, Any, Particles]:
     """Return the same on the CPU: all threads move what they read in the order of the input."""
+    if len(labels) == 0:
+        return np.zeros(rows + 1, np.int32), np.empty(0, np.int32), particles
     pieces = max(1, min(4 * thread_count(), len(labels) // (8 * rows + 1)))
     place = np.zeros((pieces, rows), np.int32)
     kernels.count_piece.run(pieces, labels, place, grain=1)
