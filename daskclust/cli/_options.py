@@ -139,10 +139,10 @@ class Quantity(float):
 
 def quantity(text: str) -> Quantity:
     """Return the number in a text such as ``0.2``, ``0.2us`` or ``1.5 cm``, with its unit."""
+    with suppress(ValueError):
+        return Quantity(text)  # first, as 1e-6 has no unit
     found = _QUANTITY.fullmatch(str(text).strip())
     if found is None:
-        with suppress(ValueError):
-            return Quantity(text)
         raise ValueError(f"it must be a number, or one with a unit, got {text!r}")
     number = Quantity(found[1])
     number.unit = found[2]
