@@ -93,7 +93,7 @@ def clue(
     from daskclust.properties import cluster_table
 
     needs = {name: given[name] for name in ("dc", "rhoc", "delta_c", "delta_o")}
-    naming = file.naming(paths, **needs, section=section, coordinates=axes)
+    naming = file.naming("calorimeter", paths, **needs, section=section, coordinates=axes)
     if run.dry_run:
         estimate(job, partial(read_hits, **naming), lambda *_: CluePlan.cost, chunks)
         return

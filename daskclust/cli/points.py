@@ -85,7 +85,7 @@ class Reading(ColumnOptions):
     def reader(self, paths: Sequence[Path], **needs: Any) -> Callable[..., xr.Dataset]:
         """Return what opens a file; options for particles are of no use for tables."""
         kind = int(self.particle_type) if self.particle_type.isdecimal() else self.particle_type
-        naming = replace(self, units=self.units_of_columns).naming(paths, **needs)
+        naming = replace(self, units=self.units_of_columns).naming("particles", paths, **needs)
 
         def open_points(path: Path, chunks: int | None) -> xr.Dataset:
             from daskclust import io
