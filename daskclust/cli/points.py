@@ -144,10 +144,24 @@ def _space_of(points: xr.Dataset, parameters: dict[str, Any]) -> tuple[tuple[str
     return found.axes, found.box(parameters["boxsize"])
 
 
-def _box_in_words(box: Any) -> list[str]:
-    """Return the option for a box, which not every output tells."""
-    sides = box if isinstance(box, list | tuple) else [box]
-    return ["--boxsize", ",".join(str(side or "none") for side in sides)] if any(sides) else []
+def _next(
+    job: Job,
+    points: xr.Dataset,
+    parameters: dict[str, Any],
+    file: Reading,
+    system: str,
+    shown: dict[str, Any],
+    *how: str,
+) -> None:
+    """Say what shows the same clusters in the explorer, which has two or three axes, and neither weights nor hits."""
+    axes, box = _space_of(points, parameters)
+    if len(axes) not in (2, 3) or parameters.get("weight") is not None or {"layer", "toa"} & points.variables.keys():
+        return
+    if parameters.get("coordinates") is not None or axes != _AXES[: len(axes)]:
+        shown = {"coordinates": ",".join(axes), **shown}
+    sides = box if isinstance(box, list | tuple) else [box]  # which not every output tells
+    words = ["--boxsize", ",".join(str(side or "none") for side in sides)] if any(sides) else []
+    job.next(system, shown, *how, *words, reading=file.words)
 
 
 # --------------------------------------------------------------------------------------------------------------- dbscan
@@ -200,9 +214,8 @@ def dbscan(
         job.save_points(result, "dbscan", is_converted=file.units_of_columns is not None)
         job.table(lambda: _table(result, parameters))
     job.show()
-    shown = {"coordinates": coordinates, **given}
     if metric == "euclidean":  # the explorer has no sphere
-        job.next("dbscan", shown, *_box_in_words(_space_of(points, parameters)[1]), reading=file.words)
+        _next(job, points, parameters, file, "dbscan", given)
 
 
 def _check_table(points: xr.Dataset, parameters: dict[str, Any], run: Running) -> None:
@@ -314,9 +327,8 @@ def fof(
         if halos is not None:
             job.summary["largest"] = int(of_blocks(partial(np.max, initial=0), halos["size"].data).max())
     job.show()
-    if metric == "euclidean":
-        length = {"b": b, "linking_length": linking_length}
-        job.next("fof", length | given, *_box_in_words(box), reading=file.words)
+    if metric == "euclidean" and given["min_members"] > 1:  # the explorer's halos have two members at least
+        _next(job, particles, parameters, file, "fof", {"b": b, "linking_length": linking_length, **given})
 
 
 def _why_no_halo(particles: xr.Dataset, parameters: dict[str, Any]) -> str:
@@ -379,5 +391,4 @@ def hdbscan(
         return
     more = ["--min-samples", str(given["min_samples"] or given["min_cluster_size"])]
     explored = {name: given[name] for name in given if name not in ("min_samples", *_NOT_EXPLORED)}
-    shown = {"coordinates": coordinates, **explored}
-    job.next("hdbscan", shown, *more, *_box_in_words(_space_of(points, parameters)[1]), reading=file.words)
+    _next(job, points, parameters, file, "hdbscan", explored, *more)
