@@ -26,6 +26,7 @@ from daskclust.cli._options import (
     reading,
     words_of,
 )
+from daskclust.core.data.quote import listed
 from daskclust.io.files import HDF5, PARQUET, READABLE
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ def dbscan(
         file.question(points)
         given = in_unit_of(space.get("units") or points[(axes or ["x"])[0]].attrs.get("units"), given)
         parameters |= given
-        _check_table(points, parameters, run)
+        _check_table(points, partial(_table, parameters=parameters), run)
         result = job.cluster(points, "dbscan", parameters, ["label", "is_core"])
         count, noise = count_clusters(result["label"].data)
         job.summary = {
@@ -218,14 +219,14 @@ def dbscan(
         _next(job, points, parameters, file, "dbscan", given)
 
 
-def _check_table(points: xr.Dataset, parameters: dict[str, Any], run: Running) -> None:
-    """Refuse a table of more axes than a box has, before the work."""
-    axes = parameters["coordinates"] or ()
-    if run.table is not None and len(axes) > len(_AXES) and _space_of(points, parameters)[1] is not None:
-        raise ValueError(
-            f"--table in a box takes one to three --coordinates, got {','.join(axes)}; leave out --table, or give "
-            "--boxsize none"
-        )
+def _check_table(points: xr.Dataset, make: Callable[[xr.Dataset], xr.Dataset], run: Running) -> None:
+    """Make the table of no points, so that one that cannot be made is refused before the work."""
+    import numpy as np
+
+    if run.table is not None:
+        none = points.isel(dict.fromkeys(points.dims, slice(0)))
+        none = none.assign({name: each.copy(data=np.empty(0, each.dtype)) for name, each in none.variables.items()})
+        make(none.assign(label=(list(none.dims), np.empty(0, np.int64))))
 
 
 def _table(result: xr.Dataset, parameters: dict[str, Any]) -> xr.Dataset:
@@ -237,10 +238,18 @@ def _table(result: xr.Dataset, parameters: dict[str, Any]) -> xr.Dataset:
     axes, box = _space_of(result, parameters)
     if box is None:
         return cluster_table(result, weight=weight, coords=parameters["coordinates"])
+    if len(axes) > len(_AXES):
+        raise ValueError(
+            f"--table in a box takes one to three --coordinates, got {','.join(axes)}; leave out --table, or give "
+            "--boxsize none"
+        )
     roles = dict(zip(_AXES, axes, strict=False))
     columns = {role: result[name] for role, name in roles.items()} | ({"mass": result[weight]} if weight else {})
     positions = result.drop_vars(_AXES, errors="ignore").assign(columns)
-    table = halo_table(positions, boxsize=box, mass="mass" if weight else None, velocities=None).rename(roles)
+    table = halo_table(positions, boxsize=box, mass="mass" if weight else None, velocities=None)
+    if twice := sorted((set(axes) - set(_AXES)) & table.variables.keys()):
+        raise ValueError(f"the table would have {listed(twice)} twice; give the axis another name with --columns")
+    table = table.rename(roles)
     sides = dict(zip(axes, sides_of_box(box, len(axes)), strict=True))
     # a file has its sides in the order of x, y, z
     return table.assign_attrs(boxsize=[sides[axis] for axis in sorted(axes)]) if any(sides.values()) else table
@@ -307,6 +316,8 @@ def fof(
         file.question(particles)
         parameters = in_unit_of(space.get("units") or particles["x"].attrs.get("units"), parameters)
         linking_length = parameters["linking_length"]
+        make_table = partial(halo_table, boxsize=parameters["boxsize"])
+        _check_table(particles, make_table, run)
         result = job.cluster(particles, "fof", parameters, ["label"])
         label = result["label"]
         count, noise = count_clusters(label.data)
@@ -323,7 +334,7 @@ def fof(
         }
         job.none("halos", lambda: _why_no_halo(particles, parameters))
         job.save_points(result, "fof", is_converted=file.units_of_columns is not None)
-        halos = job.table(lambda: halo_table(result, boxsize=parameters["boxsize"]))
+        halos = job.table(partial(make_table, result))
         if halos is not None:
             job.summary["largest"] = int(of_blocks(partial(np.max, initial=0), halos["size"].data).max())
     job.show()
@@ -378,7 +389,7 @@ def hdbscan(
         file.question(points)
         given = in_unit_of(points[(axes or ["x"])[0]].attrs.get("units"), given)
         parameters |= given
-        _check_table(points, parameters, run)
+        _check_table(points, partial(_table, parameters=parameters), run)
         result = job.cluster(points, "hdbscan", parameters, ["label", "probability", "outlier_score"])
         label = result["label"]
         count, noise = count_clusters(label.data)
