@@ -28,7 +28,9 @@ from daskclust.io.schema import Columns
 Array = npt.NDArray[Any]
 Limits = Mapping[str, tuple[float, float]]
 
-_OF_FIELD = {"events": "timepix", "fof": "particles", "dbscan": "particles", "clue": "calorimeter"}
+FIELD_OF = {"events": "timepix", "clue": "calorimeter", **dict.fromkeys(("dbscan", "fof", "hdbscan"), "particles")}
+"""The field by whose names a system's tables are read, as its command does."""
+
 _TABLES = (*TEXT, *PARQUET)
 _CHUNKED = ("read_hits", "open_particles", "open_tpx3")  # readers that may leave points in the file
 _OF_CELLS = ("open_fcs", "read_cells")
@@ -100,7 +102,7 @@ def _reader(path: Path, system: str | None, chosen: Mapping[str, Any]) -> tuple[
     if name == "open_particles":
         return name, {"chunks": None, **chosen}
     if name == "read_hits":
-        return name, {**({} if system is None else {"field": _OF_FIELD.get(system)}), **chosen}
+        return name, {**({} if system is None else {"field": FIELD_OF.get(system)}), **chosen}
     return name, {}
 
 

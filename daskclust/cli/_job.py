@@ -364,8 +364,10 @@ class Job:
         """Say with which command to go on: what shows the same clusters of the output, or of the source.
 
         Without options to read the source, the explorer would show other points of it. An output with columns of
-        --only may lack some that it needs.
+        --only may lack some that it needs. Of no points it has nothing to show.
         """
+        if not self.summary[self.unit]:
+            return
         known = _SHOWN_CELLS if system == "hca" else SHOWN
         of_output = () if self._own is None else reading or ()
         source = None if reading is None or len(self.sources) > 1 else Path(self.sources[0])

@@ -139,10 +139,10 @@ class Quantity(float):
 
 def quantity(text: str) -> Quantity:
     """Return the number in a text such as ``0.2``, ``0.2us`` or ``1.5 cm``, with its unit."""
+    with suppress(ValueError):
+        return Quantity(text)  # first, as 1e-6 has no unit
     found = _QUANTITY.fullmatch(str(text).strip())
     if found is None:
-        with suppress(ValueError):
-            return Quantity(text)
         raise ValueError(f"it must be a number, or one with a unit, got {text!r}")
     number = Quantity(found[1])
     number.unit = found[2]
@@ -342,10 +342,11 @@ class ColumnOptions:
         str | None, reading("x=mm,energy=MeV: units, where the file tells none.", default="as --help-all says")
     ] = None
 
-    def naming(self, sources: Sequence[str | Path] = (), **needs: Any) -> dict[str, Any]:
+    def naming(self, field: str | None, sources: Sequence[str | Path] = (), **needs: Any) -> dict[str, Any]:
         """Return what readers take, and as `needs` the variables that options name: a name each, several or none.
 
-        Columns of text that no option names are left out: readers have no use for them.
+        Columns of text that are no variables of the field and that no option names are left out: readers have no use
+        for them.
         """
         columns: Any = names(self.columns)
         if self.columns is not None and "=" in self.columns:
@@ -358,7 +359,7 @@ class ColumnOptions:
             from daskclust.io.outputs.own_columns import text_columns
 
             used = {*(columns or {}), *(name for value in named.values() for name in value)}
-            text = [name for source in sources for name in text_columns(source) if name not in used]
+            text = [name for source in sources for name in text_columns(source, field) if name not in used]
             columns = {**dict.fromkeys(text), **(columns or {})} if text else columns
         found = {"columns": columns, "units": units}
         return found | ({"needs": named} if named else {})

@@ -93,7 +93,7 @@ def clue(
     from daskclust.properties import cluster_table
 
     needs = {name: given[name] for name in ("dc", "rhoc", "delta_c", "delta_o")}
-    naming = file.naming(paths, **needs, section=section, coordinates=axes)
+    naming = file.naming("calorimeter", paths, **needs, section=section, coordinates=axes)
     if run.dry_run:
         estimate(job, partial(read_hits, **naming), lambda *_: CluePlan.cost, chunks)
         return
@@ -130,9 +130,11 @@ def clue(
 
         job.table(table)
     job.show()
-    shown = {"coordinates": coordinates, **given, "neighbor_weight": None}
-    shown |= {name: None for name in needs if isinstance(given[name], str | dict)}
-    job.next("clue", shown, reading=words_of(file, ColumnOptions))
+    # the explorer has numbers alone, for hits along two or three axes that are open
+    by_hit = any(isinstance(given[name], str | dict) for name in needs)
+    is_shown = not (by_hit or periods or given.pop("neighbor_weight") != 1.0)
+    if is_shown and len(axes or "xy") in (2, 3) and "toa" not in hits:
+        job.next("clue", {"coordinates": coordinates, **given}, reading=words_of(file, ColumnOptions))
 
 
 def _of_showers(text: str | None) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from daskclust.cli._options import (
     reading,
     words_of,
 )
+from daskclust.core.data.quote import listed
 from daskclust.io.files import HDF5, PARQUET, READABLE
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Reading(ColumnOptions):
     def reader(self, paths: Sequence[Path], **needs: Any) -> Callable[..., xr.Dataset]:
         """Return what opens a file; options for particles are of no use for tables."""
         kind = int(self.particle_type) if self.particle_type.isdecimal() else self.particle_type
-        naming = replace(self, units=self.units_of_columns).naming(paths, **needs)
+        naming = replace(self, units=self.units_of_columns).naming("particles", paths, **needs)
 
         def open_points(path: Path, chunks: int | None) -> xr.Dataset:
             from daskclust import io
@@ -144,10 +145,24 @@ def _space_of(points: xr.Dataset, parameters: dict[str, Any]) -> tuple[tuple[str
     return found.axes, found.box(parameters["boxsize"])
 
 
-def _box_in_words(box: Any) -> list[str]:
-    """Return the option for a box, which not every output tells."""
-    sides = box if isinstance(box, list | tuple) else [box]
-    return ["--boxsize", ",".join(str(side or "none") for side in sides)] if any(sides) else []
+def _next(
+    job: Job,
+    points: xr.Dataset,
+    parameters: dict[str, Any],
+    file: Reading,
+    system: str,
+    shown: dict[str, Any],
+    *how: str,
+) -> None:
+    """Say what shows the same clusters in the explorer, which has two or three axes, and neither weights nor hits."""
+    axes, box = _space_of(points, parameters)
+    if len(axes) not in (2, 3) or parameters.get("weight") is not None or {"layer", "toa"} & points.variables.keys():
+        return
+    if parameters.get("coordinates") is not None or axes != _AXES[: len(axes)]:
+        shown = {"coordinates": ",".join(axes), **shown}
+    sides = box if isinstance(box, list | tuple) else [box]  # which not every output tells
+    words = ["--boxsize", ",".join(str(side or "none") for side in sides)] if any(sides) else []
+    job.next(system, shown, *how, *words, reading=file.words)
 
 
 # --------------------------------------------------------------------------------------------------------------- dbscan
@@ -187,7 +202,7 @@ def dbscan(
         file.question(points)
         given = in_unit_of(space.get("units") or points[(axes or ["x"])[0]].attrs.get("units"), given)
         parameters |= given
-        _check_table(points, parameters, run)
+        _check_table(points, partial(_table, parameters=parameters), run)
         result = job.cluster(points, "dbscan", parameters, ["label", "is_core"])
         count, noise = count_clusters(result["label"].data)
         job.summary = {
@@ -200,19 +215,18 @@ def dbscan(
         job.save_points(result, "dbscan", is_converted=file.units_of_columns is not None)
         job.table(lambda: _table(result, parameters))
     job.show()
-    shown = {"coordinates": coordinates, **given}
     if metric == "euclidean":  # the explorer has no sphere
-        job.next("dbscan", shown, *_box_in_words(_space_of(points, parameters)[1]), reading=file.words)
+        _next(job, points, parameters, file, "dbscan", given)
 
 
-def _check_table(points: xr.Dataset, parameters: dict[str, Any], run: Running) -> None:
-    """Refuse a table of more axes than a box has, before the work."""
-    axes = parameters["coordinates"] or ()
-    if run.table is not None and len(axes) > len(_AXES) and _space_of(points, parameters)[1] is not None:
-        raise ValueError(
-            f"--table in a box takes one to three --coordinates, got {','.join(axes)}; leave out --table, or give "
-            "--boxsize none"
-        )
+def _check_table(points: xr.Dataset, make: Callable[[xr.Dataset], xr.Dataset], run: Running) -> None:
+    """Make the table of no points, so that one that cannot be made is refused before the work."""
+    import numpy as np
+
+    if run.table is not None:
+        none = points.isel(dict.fromkeys(points.dims, slice(0)))
+        none = none.assign({name: each.copy(data=np.empty(0, each.dtype)) for name, each in none.variables.items()})
+        make(none.assign(label=(list(none.dims), np.empty(0, np.int64))))
 
 
 def _table(result: xr.Dataset, parameters: dict[str, Any]) -> xr.Dataset:
@@ -224,10 +238,18 @@ def _table(result: xr.Dataset, parameters: dict[str, Any]) -> xr.Dataset:
     axes, box = _space_of(result, parameters)
     if box is None:
         return cluster_table(result, weight=weight, coords=parameters["coordinates"])
+    if len(axes) > len(_AXES):
+        raise ValueError(
+            f"--table in a box takes one to three --coordinates, got {','.join(axes)}; leave out --table, or give "
+            "--boxsize none"
+        )
     roles = dict(zip(_AXES, axes, strict=False))
     columns = {role: result[name] for role, name in roles.items()} | ({"mass": result[weight]} if weight else {})
     positions = result.drop_vars(_AXES, errors="ignore").assign(columns)
-    table = halo_table(positions, boxsize=box, mass="mass" if weight else None, velocities=None).rename(roles)
+    table = halo_table(positions, boxsize=box, mass="mass" if weight else None, velocities=None)
+    if twice := sorted((set(axes) - set(_AXES)) & table.variables.keys()):
+        raise ValueError(f"the table would have {listed(twice)} twice; give the axis another name with --columns")
+    table = table.rename(roles)
     sides = dict(zip(axes, sides_of_box(box, len(axes)), strict=True))
     # a file has its sides in the order of x, y, z
     return table.assign_attrs(boxsize=[sides[axis] for axis in sorted(axes)]) if any(sides.values()) else table
@@ -294,6 +316,8 @@ def fof(
         file.question(particles)
         parameters = in_unit_of(space.get("units") or particles["x"].attrs.get("units"), parameters)
         linking_length = parameters["linking_length"]
+        make_table = partial(halo_table, boxsize=parameters["boxsize"])
+        _check_table(particles, make_table, run)
         result = job.cluster(particles, "fof", parameters, ["label"])
         label = result["label"]
         count, noise = count_clusters(label.data)
@@ -310,13 +334,12 @@ def fof(
         }
         job.none("halos", lambda: _why_no_halo(particles, parameters))
         job.save_points(result, "fof", is_converted=file.units_of_columns is not None)
-        halos = job.table(lambda: halo_table(result, boxsize=parameters["boxsize"]))
+        halos = job.table(partial(make_table, result))
         if halos is not None:
             job.summary["largest"] = int(of_blocks(partial(np.max, initial=0), halos["size"].data).max())
     job.show()
-    if metric == "euclidean":
-        length = {"b": b, "linking_length": linking_length}
-        job.next("fof", length | given, *_box_in_words(box), reading=file.words)
+    if metric == "euclidean" and given["min_members"] > 1:  # the explorer's halos have two members at least
+        _next(job, particles, parameters, file, "fof", {"b": b, "linking_length": linking_length, **given})
 
 
 def _why_no_halo(particles: xr.Dataset, parameters: dict[str, Any]) -> str:
@@ -366,7 +389,7 @@ def hdbscan(
         file.question(points)
         given = in_unit_of(points[(axes or ["x"])[0]].attrs.get("units"), given)
         parameters |= given
-        _check_table(points, parameters, run)
+        _check_table(points, partial(_table, parameters=parameters), run)
         result = job.cluster(points, "hdbscan", parameters, ["label", "probability", "outlier_score"])
         label = result["label"]
         count, noise = count_clusters(label.data)
@@ -379,5 +402,4 @@ def hdbscan(
         return
     more = ["--min-samples", str(given["min_samples"] or given["min_cluster_size"])]
     explored = {name: given[name] for name in given if name not in ("min_samples", *_NOT_EXPLORED)}
-    shown = {"coordinates": coordinates, **explored}
-    job.next("hdbscan", shown, *more, *_box_in_words(_space_of(points, parameters)[1]), reading=file.words)
+    _next(job, points, parameters, file, "hdbscan", explored, *more)

@@ -129,14 +129,15 @@ def explore(
     for path in paths:
         check_source(path)
     from daskclust.app import serve
-    from daskclust.app.opening import open_file
+    from daskclust.app.opening import FIELD_OF, open_file
     from daskclust.app.systems import not_clustered
     from daskclust.core.data.inputs import NOT_CLUSTERED
     from daskclust.io.cytometry.rows import prepared_in_words
 
     parameters = given | {"max_pixel_hits": max_pixel_hits, "height": height, "min_size": min_size, "apriori": apriori}
     pixels = {name: value for name, value in (("layout", layout), ("gap", gap)) if value is not None}
-    naming = file.naming(paths if system != "hca" else ())  # of cells columns are chosen by --channels
+    tables = paths if system != "hca" else ()  # of cells columns are chosen by --channels
+    naming = file.naming(FIELD_OF.get(system or ""), tables)
     name = names_of(paths).rpartition("/")[2]
     with progress(f"reading {name}", quiet=quiet):
         how = {**naming, "coordinates": names(coordinates), "cells": cells.reading, "pixels": pixels}

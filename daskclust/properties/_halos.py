@@ -149,9 +149,8 @@ def halo_table(
     n_clusters = checked_n_clusters(n_clusters, max(ds.sizes.values(), default=0))
     axes = tuple(name for name in _AXES if name in ds)
     if not axes or axes != _AXES[: len(axes)]:
-        raise ValueError(
-            f"halos need positions x, y, z, or the first of them; the Dataset has {', '.join(map(str, ds))}"
-        )
+        got = ", ".join(axes) or f"{', '.join(map(str, ds))} alone"
+        raise ValueError(f"halos need positions x, y, z, or the first of them, got {got}; rename them")
     mass = ("mass" if "mass" in ds else None) if mass is ... else mass
     names = _velocity_names(ds, axes, velocities)
     units, ratios = _conversions(ds, axes, names)

@@ -124,10 +124,8 @@ def finish(
     if "time" in many:
         known = np.where(many["time_weight"] > 0, many["time_weight"], np.nan)
         found += [("time", np.where(known > 0, many["time"], np.nan)), ("time_error", 1 / np.sqrt(known))]
-    if twice := repeated(name for name, _ in found):
-        raise ValueError(
-            f"the table would have {twice} twice; choose other coords or weight, or rename variables of ds"
-        )
+    if twice := repeated([*(name for name, _ in found), "cluster"]):  # its dimension
+        raise ValueError(f"the table would have {twice} twice; rename these columns, or choose others")
     return dict(found)
 
 

@@ -122,6 +122,51 @@ def test_what_next_reads_the_file_as_it_was_read(command, tmp_path, monkeypatch,
     assert ds["y"].values.tolist() == [0, 1]  # the axes are in this order
 
 
+SHOWN = [
+    "clue a.csv --dc 1 --rhoc 2",
+    "clue a.csv --dc 1 --rhoc 2 --coordinates x,y,z",
+    "clue layer.csv --dc 1 --rhoc 2",
+    "dbscan a.csv --eps 1e-5 --min-samples 1",
+    "dbscan a.csv --eps 1 --coordinates z,x --boxsize 10,none",
+    "dbscan xz.csv --eps 1 --boxsize none,10",
+    "hdbscan a.csv --min-cluster-size 9 --min-samples 5 --units x=Mpc,y=Mpc,z=Mpc",
+    "hdbscan xz.csv --min-cluster-size 5",
+    "fof a.csv --linking-length 0.5",
+    "fof xz.csv --linking-length 0.2",
+]
+OF_POINTS = ["dbscan {}.csv --eps 1", "fof {}.csv --linking-length 1", "hdbscan {}.csv --min-cluster-size 5"]
+NOT_SHOWN = [
+    "clue a.csv --dc 1 --rhoc 2 --wrap x=10",
+    "clue a.csv --dc 1 --rhoc 2 --neighbor-weight 0.5",
+    "clue a.csv --dc 1 --rhoc energy",
+    "clue layer.csv --dc 0=1,1=2 --rhoc 2",
+    "clue a.csv --dc 1 --rhoc 2 --coordinates x",
+    "clue toa.csv --dc 1 --rhoc 2 --columns z=",
+    "clue none.csv --dc 1 --rhoc 2",
+    "dbscan a.csv --eps 1 --weight w",
+    "dbscan a.csv --eps 1 --coordinates x,y,z,w",
+    "hdbscan a.csv --min-cluster-size 5 --coordinates z",
+    "fof a.csv --linking-length 1 --min-members 1",
+    *(line.format(file) for line in OF_POINTS for file in ("layer", "toa", "none")),
+]
+
+
+@pytest.mark.parametrize("line", [*SHOWN, *NOT_SHOWN])
+def test_what_next_shows_are_the_same_clusters_or_none(command, tmp_path, monkeypatch, explored, line):
+    monkeypatch.chdir(tmp_path)
+    points = pd.DataFrame(np.random.default_rng(0).integers(0, 10, (300, 3)), columns=list("xyz"))
+    points[["x", "z"]].to_csv("xz.csv", index=False)
+    points[:0].to_csv("none.csv", index=False)
+    for name, column in {"a": "w", "layer": "layer", "toa": "toa"}.items():
+        points.assign(**{column: points["z"] % 2}).to_csv(f"{name}.csv", index=False)
+    code, out, err = command(*line.split())
+    assert code == 0, err
+    said = [each.removeprefix("next: ") for each in out.splitlines() if each.startswith("next: ")]
+    assert len(said) == (line in SHOWN)
+    for each in said:
+        assert f"{explored(each)[2]:,}" == re.search(r"│ (clusters|halos) +│ +([\d,]+)", out)[2]
+
+
 def test_what_next_shows_no_other_particles(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     io.write_particles(datasets.cosmology_box(500, rng=0).drop_vars("halo").assign_attrs(particle_type=0), "gas.hdf5")

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from daskclust import io
+from daskclust import app, io
+from daskclust.core.data.fields import FIELDS
 
 MEANT = "unknown sise (did you mean 'size'?)"
 
@@ -63,3 +64,32 @@ def test_a_misspelt_axis_and_a_column_of_a_mapping(command: Any) -> None:
     Path("a.csv").write_text("PosX,PosY,E\n1,2,3\n")
     status, _, err = command(*clue, "a.csv", "--columns", "PosXX=x,PosY=y,E=energy")
     assert (status, "has no column 'PosXX' (did you mean 'PosX'?)" in err) == (1, True), err
+
+
+LINES = {
+    "clue": ("calorimeter", "--dc 1 --rhoc 1"),
+    "dbscan": ("particles", "--eps 1 --min-samples 2"),
+    "events": ("timepix", "--dt-max 10"),
+    "fof": ("particles", "--linking-length 1"),
+    "hdbscan": ("particles", "--min-cluster-size 2 --allow-single-cluster"),
+}
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("name", LINES)
+def test_text_under_a_name_of_another_field_is_left_out(
+    command: Any, summary: Any, monkeypatch: pytest.MonkeyPatch, name: str, ending: str
+) -> None:
+    field, line = LINES[name]
+    known = {each: {n for v in FIELDS[each].variables for n in (v.name, *v.aliases)} for each in FIELDS}
+    others = set.union(*known.values()) - known[field]
+    hits = pd.DataFrame({"x": [1, 2, 7], "y": [1, 1, 9]}).assign(**{"toa": 1.0} if name == "events" else {})
+    hits.assign(**dict.fromkeys(others, "word")).to_csv("a.csv", index=False)
+    pd.read_csv("a.csv").to_parquet("a.parquet")
+    source = f"a.{ending}"
+    assert summary(name, source, *line.split(), "-o", "out.csv")["clusters" if name != "fof" else "halos"] >= 1
+    assert (pd.read_csv("out.csv", comment="#")[sorted(others)] == "word").all(axis=None)
+    served: list[Any] = []
+    monkeypatch.setattr(app, "serve", lambda ds, *_, **__: served.append(ds))
+    command("explore", source, "--system", name)
+    assert served[0]["x"].values.tolist() == [1, 2, 7]

@@ -229,6 +229,12 @@ def test_a_unit_changes_no_digit(unit, data, power):
         assert in_unit_of(data, given) == {"dc": same, "sections": {1: same}}
 
 
+@pytest.mark.parametrize("text", ["1e-6", "1E-06", "2e3", "1e+3", ".5e-3", "0.000001"])
+def test_a_power_of_ten_is_no_unit(text):
+    assert in_unit_of(None, {"dc": quantity(text)}) == {"dc": float(text)}
+    assert in_unit_of("cm", {"dc": quantity(f"{text}cm")}) == {"dc": float(text)}
+
+
 @pytest.mark.parametrize("text", ["1e999m", "1e308 m"])
 def test_what_is_too_large_in_the_unit_of_the_data_is_infinite(text):
     assert in_unit_of("cm", {"dc": quantity(text)}) == {"dc": float("inf")}  # which estimators refuse

@@ -1,4 +1,4 @@
-"""Boxes of snapshots: 0 along an axis is an open one, whatever program wrote the file."""
+"""Boxes of files: 0 along an axis is an open one, whatever program wrote it; which side is of which axis."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+import xarray as xr
 import zarr
 from cases.lanes import some_of
 
 from daskclust import DBSCAN
-from daskclust.io import linking_length, open_particles, write_particles
+from daskclust.io import linking_length, open_particles, write_hits, write_particles
 
 DIALECTS = {
     "Gadget": {"Time": 1.0, "Redshift": 0.0, "MassTable": [0, 1.0, 0, 0, 0, 0]},
@@ -58,3 +59,19 @@ def test_an_axis_of_0_is_open(tmp_path: Path, dialect: str, box: Any) -> None:
     else:
         with pytest.raises(ValueError, match=r"attrs|a mean separation needs a box that is closed along each axis"):
             linking_length(ds)
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".zarr"])
+@pytest.mark.parametrize("axes", ["x", "xy", "xz", "xyz"])
+def test_a_box_has_the_sides_of_the_axes_that_are_there_or_of_all_three(tmp_path: Path, axes: str, ending: str) -> None:
+    X = np.random.default_rng(0).uniform(0, 10, (300, len(axes)))
+    ds = xr.Dataset({axis: ("particle", column) for axis, column in zip(axes, X.T, strict=True)})
+    for box in product([10.0, None], repeat=len(axes)):
+        labels = DBSCAN(0.2, min_samples=2, boxsize=box).fit(X).labels_
+        for told in (list(box), [dict(zip(axes, box, strict=True)).get(axis, 7.0) for axis in "xyz"]):
+            given = ds.assign_attrs(boxsize=told)
+            write_hits(ds.assign_attrs(boxsize=[side or 0.0 for side in told]), tmp_path / f"a{ending}")
+            for points in (given, *(open_particles(tmp_path / f"a{ending}", chunks=chunks) for chunks in (None, 100))):
+                np.testing.assert_array_equal(points.clust.dbscan(0.2, min_samples=2)["label"], labels)
+            if all(box):
+                assert linking_length(given, 1.0) == pytest.approx(10 / 300 ** (1 / len(axes)))

@@ -91,7 +91,7 @@ class Pixels(ColumnOptions):
         """Refuse, before any work, options that do not go with each other, or with the kind of file."""
         source, is_readout, is_t3pa = self.source, self.is_readout, self.kind == "t3pa"
         is_table = self.kind == "table"
-        self.naming()  # raises where --columns or --units are no pairs NAME=VALUE
+        self.naming("timepix")  # raises where --columns or --units are no pairs NAME=VALUE
 
         def refuse(is_wrong: Any, message: str) -> None:
             if is_wrong:
@@ -164,7 +164,7 @@ class Pixels(ColumnOptions):
         """Return the hits of a table, in the order of the file."""
         from daskclust import io
 
-        return io.read_hits(path, field="timepix", chunks=chunks, layout=self.layout, **self.naming([path]))
+        return io.read_hits(path, field="timepix", chunks=chunks, layout=self.layout, **self.naming("timepix", [path]))
 
     def open(self, *, for_dask: bool, first_row: int | None = None, by_frame: bool = False) -> xr.Dataset:
         """Return the hits of a file, lazy where the format allows it; `for_dask` as dask arrays.

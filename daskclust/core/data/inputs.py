@@ -205,13 +205,17 @@ def box_in(ds: Any, unit: str | None, boxsize: Any = "auto") -> Any:
 
 
 def box_sides(boxsize: Any, axes: Sequence[str]) -> list[float]:
-    """Return the length of a box along axes, 0 where it is open, of one length or those along x, y and z."""
+    """Return the length of a box along axes, 0 where it is open, of one length, those of the axes, or of x, y, z.
+
+    Those of the axes are in the order of x, y, z, too, as `open_particles` gives them.
+    """
     lengths = [check_positive("boxsize", length or 0.0, zero=True) for length in np.ravel(boxsize).tolist()]
     if len(lengths) == 1:
         return lengths * len(axes)
     if not len(axes) <= len(lengths) <= len(_AXES):
         raise ValueError(f"boxsize must be a length, or one for each of {', '.join(axes)}, got {boxsize!r}")
-    found = dict(zip(_AXES, lengths, strict=False))
+    own = len(lengths) == len(axes) and set(axes) <= set(_AXES)
+    found = dict(zip(sorted(axes) if own else _AXES, lengths, strict=False))
     return [found.get(name, 0.0) for name in axes]
 
 

@@ -32,7 +32,6 @@ from daskclust.io.tables.zarr import stored_arrays
 
 _SAMPLE = 1000  # lines of text that tell which columns are numbers
 _TEXT = np.dtype(object)
-_KNOWN = {name for field in FIELDS.values() for v in field.variables for name in (v.name, *v.aliases)}
 
 
 class OwnColumns(NamedTuple):
@@ -145,8 +144,8 @@ def _rows_of_files(parts: Iterable[tuple[ReadRows, int]], dtype: np.dtype[Any], 
     return np.concatenate(found)
 
 
-def text_columns(path: str | os.PathLike[str]) -> list[str]:
-    """Return the columns that have no numbers, and a name that no variable of a field has: readers cannot use them."""
+def text_columns(path: str | os.PathLike[str], field: str | None) -> list[str]:
+    """Return the columns without numbers and with a name that no variable of the field has, None: of any field."""
     name, member = split_member(os.fspath(path))
     suffix = os.path.splitext(name)[1].lower()
     try:
@@ -165,7 +164,9 @@ def text_columns(path: str | os.PathLike[str]) -> list[str]:
             words = [] if found is None else found.text
     except Exception:  # readers tell of it
         return []
-    return [each for each in words if each.lower() not in _KNOWN]
+    fields = FIELDS.values() if field is None else [FIELDS[field]]
+    known = {name for each in fields for v in each.variables for name in (v.name, *v.aliases)}
+    return [each for each in words if each.lower() not in known]
 
 
 def _held(path: str, values: Any) -> Stored:

@@ -152,7 +152,7 @@ def open_particles(
     given = _expanded(units or {}, table, name)
     check_units(given, PARTICLES, name, table.units)
     axes = [axis for axis in COMPONENTS if axis in table.columns]
-    attrs = _with_boxsize({**table.attrs, **table.naming.told}, boxsize, len(axes), name)
+    attrs = _with_boxsize({**table.attrs, **table.naming.told}, boxsize, axes, name)
     if "x" in given or boxsize is not None:
         attrs.pop(BOX, None)
     ds = to_dataset(table.columns, field=PARTICLES.name, units={**table.units, **given}, source=name, attrs=attrs)
@@ -175,21 +175,26 @@ def _expanded(units: Mapping[str, str], table: Table, path: str) -> dict[str, st
     return given
 
 
-def _with_boxsize(attrs: Mapping[str, Any], given: Any, n_axes: int, path: str) -> dict[str, Any]:
-    """Return the attributes with the box as one float, or a list of one for each axis; without an open one."""
+def _with_boxsize(attrs: Mapping[str, Any], given: Any, axes: Sequence[str], path: str) -> dict[str, Any]:
+    """Return the attributes with the box as one float, or a list of one for each axis; without an open one.
+
+    Three are those of x, y and z.
+    """
     told = attrs.get("boxsize") if given is None else given
     others = {name: value for name, value in attrs.items() if name != "boxsize"}
     if told is None:
         return others
     sides = np.asarray(told).ravel().tolist() if not isinstance(told, str) else [told]
-    sides = sides * n_axes if len(sides) == 1 else sides
+    if len(sides) == len(COMPONENTS):
+        sides = [sides[COMPONENTS.index(axis)] for axis in axes]
+    sides = sides * len(axes) if len(sides) == 1 else sides
     source = f"the box of {path}" if given is None else "boxsize"
     if given is None:
         sides = [None if side == 0 else side for side in sides]  # as codes write an open box, or axis
     closed = [side for side in sides if side is not None]
-    if len(sides) != n_axes or not all(isinstance(s, int | float) and 0 < s <= sys.float_info.max for s in closed):
+    if len(sides) != len(axes) or not all(isinstance(s, int | float) and 0 < s <= sys.float_info.max for s in closed):
         raise ValueError(
-            f"{source} must be positive and finite, one number or {n_axes}, got {quoted(told)}"
+            f"{source} must be positive and finite, one number or {len(axes)}, got {quoted(told)}"
             + ("; give boxsize=" if given is None else "")
         )
     if not closed:
@@ -286,7 +291,7 @@ def linking_length(ds: xr.Dataset, b: float = 0.2) -> float:
     if "boxsize" not in ds.attrs:
         raise ValueError("the Dataset has no attrs['boxsize']; give it with ds.assign_attrs(boxsize=...)")
     told = box_in(ds, ds["x"].attrs.get("units"))
-    box = _with_boxsize({}, told, len(axes), "the Dataset").get("boxsize")
+    box = _with_boxsize({}, told, axes, "the Dataset").get("boxsize")
     if box is None or (isinstance(box, list) and None in box):
         raise ValueError(f"a mean separation needs a box that is closed along each axis, got boxsize={told!r}")
     return b * mean_separation(box if isinstance(box, list) else [box] * len(axes), n)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -78,6 +80,29 @@ def test_a_table_has_centres_in_the_box(command, tmp_path, name, axes):
         assert (float(table[each][0]) - centre[each] + 1) % sides[each] == pytest.approx(1)
     assert table["r_max"][0] < 0.2
     assert table.attrs["boxsize"] == [sides[each] for each in sorted(names)]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        *(
+            (f"dbscan --eps 1 --coordinates x,{name} --boxsize {box}", f"'{name}'")
+            for name, box in product(("size", "cluster"), ("none", 9))
+        ),
+        ("dbscan --eps 1 --coordinates x,rms", "the table would have ['rms'] twice"),
+        ("dbscan --eps 1 --coordinates x,r_max --boxsize 9", "the table would have 'r_max' twice"),
+        ("hdbscan --min-cluster-size 2 --coordinates mass,x --boxsize 9", "'mass' twice"),
+        ("fof --linking-length 1 --columns y=", "halos need positions x, y, z, or the first of them, got x, z"),
+    ],
+)
+def test_a_table_that_cannot_be_is_refused_before_the_work(command, tmp_path, line, message):
+    source, target = tmp_path / "points.csv", tmp_path / "out.csv"
+    columns = ("size", "rms", "cluster", "r_max", "mass")
+    ACROSS.assign(**dict.fromkeys(columns, ACROSS["x"])).to_csv(source, index=False)
+    name, *options = line.split()
+    code, _, err = command(name, source, *options, "--table", tmp_path / "table.csv", "-o", target)
+    assert (code, message in err) == (1, True), err
+    assert list(tmp_path.iterdir()) == [source]
 
 
 @pytest.mark.parametrize("name", ["dbscan", "hdbscan"])
