@@ -230,6 +230,7 @@ class Job:
         is not kept, but read again when it is written: it may be larger than memory.
         """
         from daskclust.accessor import ClustAccessor
+        from daskclust.accessor._results import RESULTS
         from daskclust.io import to_device
 
         n = next(size for name, size in points.sizes.items() if name != "channel")
@@ -242,7 +243,7 @@ class Job:
                 found: xr.Dataset = getattr(ClustAccessor(given), system)(**parameters)
                 found = found if wanted is None or self.outputs else found[wanted]
                 found = to_device(found, "cpu") if self.run.cuda else found
-            own = found.data_vars.keys() & points.data_vars.keys() if self.is_lazy else set()
+            own = found.data_vars.keys() & points.data_vars.keys() - set(RESULTS[system]) if self.is_lazy else set()
             told, new = (f"clustering {self.name}", (n, self.unit)), found.drop_vars(own)
             # in this process chunk after chunk: one fills a GPU
             done = self.work.compute(new, *told) if on_workers else new.compute(scheduler="synchronous")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,12 @@ def first_place(labels: NDArray[np.int64], cluster: int) -> int:
     return place if labels[place] == cluster else len(labels)
 
 
-def dataset_of(hits: Columns) -> xr.Dataset:
-    """Return hits as a Dataset, whose variables have the units of Timepix hits."""
+def dataset_of(hits: Columns, detector: Mapping[str, Any]) -> xr.Dataset:
+    """Return hits of a detector (its attributes) as a Dataset, whose variables have the units of Timepix hits."""
     variables = {name: variable_of("hit", values, {"units": HITS.get(name, "1")}) for name, values in hits.items()}
-    return xr.Dataset(variables, attrs={"field": "timepix"})
+    return xr.Dataset(variables, attrs={"field": "timepix", **detector})
+
+
+def detector_of(attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those attributes of hits that say what their coordinates are."""
+    return {name: attrs[name] for name in ("layout", "gap") if name in attrs}

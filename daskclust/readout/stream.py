@@ -35,6 +35,7 @@ from daskclust.readout.columns import (
     concatenated,
     count_hits,
     dataset_of,
+    detector_of,
     first_place,
     named,
     part_of,
@@ -189,6 +190,7 @@ class EventStream:
         self.reader, self._prepare = reader or WordReader(), prepare
         self.counters, self.complete_to = Counters(), -np.inf
         self.seconds = {"clustering": 0.0, "table": 0.0}
+        self._detector: dict[str, Any] = {}
 
     def __iter__(self) -> Iterator[xr.Dataset]:
         """Yield the tables of clusters."""
@@ -212,7 +214,7 @@ class EventStream:
             out = without_places(found.hits | {"label": labels}, found.stays)
             label = out.pop("label")
             numbered = variable_of("hit", np.where(label < 0, label, label + before))
-            yield Batch(table, dataset_of(out).assign(label=numbered))
+            yield Batch(table, dataset_of(out, self._detector).assign(label=numbered))
 
     def _found(self) -> Iterator[_Round]:
         """Yield what each round completes, of a stream without hits one round without any."""
@@ -312,7 +314,7 @@ class EventStream:
         if self._min_hits > 1:
             labels = without_small(labels, self._min_hits)
             noise, count = int(np.count_nonzero(labels < 0)) - len(stays), int(labels.max(initial=NOISE)) + 1
-        table = cluster_table(dataset_of(hits), labels, n_clusters=count)
+        table = cluster_table(dataset_of(hits, self._detector), labels, n_clusters=count)
         before = self.counters
         table = table.assign_coords(cluster=table.indexes["cluster"] + before.clusters)
         seed = table["seed"].values  # a place among all hits of the round: those that stay do not count
@@ -340,8 +342,12 @@ class EventStream:
             item = self.reader.close()
         elif isinstance(item, bytes | bytearray | memoryview):
             item = self.reader.feed(item)
-        prepared = item if self._prepare is None else self._prepare(dataset_of(named(item, self._plan)))
-        return checked(prepared, self._plan)
+        attrs = getattr(item, "attrs", getattr(self.reader, "attrs", {}))  # of columns, the reader's
+        if self._prepare is not None:
+            item = self._prepare(dataset_of(named(item, self._plan), detector_of(attrs)))
+            attrs = getattr(item, "attrs", attrs)
+        self._detector = detector_of(attrs)
+        return checked(item, self._plan)
 
 
 class _Round(NamedTuple):

@@ -209,6 +209,24 @@ def test_common_coordinates_are_as_the_file_tells(run, tmp_path, small_rounds, o
     assert_table(target, table)
 
 
+@pytest.mark.parametrize(
+    ("layout", "how"), [("quad", "raw"), ("quad", "table"), ("quad", "followed"), ("timepix4", "table")]
+)
+def test_hits_are_read_again_as_their_source(run, tmp_path, small_rounds, hits, layout, how):
+    source, options = tmp_path / "in.h5", ()
+    if how == "table":
+        write_hits(timepix(3000, kind="pion75", layout=layout, rng=0).drop_vars("truth"), source)
+    else:
+        source, options = tmp_path / "in.tpx3", ("--layout", layout, "--gap", 2)
+        write_tpx3(timepix(3000, kind="pion75", chips=4, rng=0).drop_vars("truth"), source)
+        options += ("--follow", "--idle", 0.5) if how == "followed" else ()
+    told = run(source, *options, "-o", hits)
+    attrs = read_hits(hits).attrs
+    assert attrs["layout"] == layout
+    assert attrs.get("gap", 0) == (2 if "--gap" in options else 0)
+    assert run(hits)["clusters"] == told["clusters"]
+
+
 @pytest.mark.slow
 def test_workers_give_the_same(run, tmp_path, raw, matrices, scheduler, small_rounds, hits):
     """With pixels that have no energy, which add nothing."""

@@ -8,6 +8,7 @@ import shutil
 import dask
 import pandas as pd
 import pytest
+from cases.lanes import quick_first
 from distributed import default_client
 
 from daskclust import io, properties, workers
@@ -41,6 +42,29 @@ def test_the_workers_of_a_scheduler_give_the_same(summary, files, scheduler, nam
     for path, frame in wanted.items():
         assert len(frame)
         pd.testing.assert_frame_equal(table(path), frame, check_like=True)
+
+
+@pytest.mark.parametrize(
+    ("line", "earlier", "later"),
+    [
+        ("clue hits.parquet --rhoc 0.3 --dc", 2, 0.7),
+        ("events run.tpx3 --dt-max", 200, 20),
+        ("dbscan snapshot.hdf5 --min-samples 3 --eps", 0.6, 0.3),
+        ("fof snapshot.hdf5 --linking-length", 0.6, 0.3),
+        ("hdbscan snapshot.hdf5 --min-cluster-size", 5, 20),
+    ],
+)
+@pytest.mark.parametrize("suffix", quick_first([".parquet", ".h5", ".zarr"], 1))
+def test_results_in_the_file_are_replaced(summary, files, scheduler, line, earlier, later, suffix):
+    """Of an output that is clustered anew, whatever columns of results it has."""
+    command, source, *options = line.split()
+    summary(command, source, *options, earlier, "-o", f"earlier{suffix}")
+    found = []
+    for where in ((), ("--scheduler", scheduler)):
+        summary(command, f"earlier{suffix}", *options, later, "-o", "later.parquet", *where)
+        rows = table(files / "later.parquet")
+        found.append(rows.sort_values(list(rows), ignore_index=True))  # hits of events come by cluster, or as they were
+    pd.testing.assert_frame_equal(*found)
 
 
 @pytest.mark.parametrize(

@@ -236,7 +236,7 @@ class Pixels(ColumnOptions):
             buffer=in_time.ROUND,
             chip=layout != "quad",
             reader=reader,
-            prepare=lambda hits: prepare(hits.assign_attrs(layout=layout, gap=self.gap)),
+            prepare=prepare,
             cuda=run.cuda,
         )
 

@@ -74,6 +74,11 @@ class WordReader:
         return table.named_counts(self._counts)
 
     @property
+    def attrs(self) -> dict[str, Any]:
+        """What the coordinates of hits are, as attributes of a Dataset: ``layout``, and ``gap`` of a quad."""
+        return {"layout": "quad", "gap": self._gap} if self._is_quad else {"layout": "chips"}
+
+    @property
     def clock_jumps(self) -> Mapping[str, list[float]]:
         """Where global time jumped so far, by the names in the attributes of `daskclust.io.open_tpx3`."""
         return jumps_told(self._jumps[: self._counts[table.JUMPED]])
