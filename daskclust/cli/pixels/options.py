@@ -155,7 +155,7 @@ class Pixels(ColumnOptions):
             for name in ("workers", "scheduler"):
                 refuse(getattr(run, name), f"--follow clusters in this process; leave --{name} out")
         if where is not None:  # no table of clusters of such a source could be asked
-            energy = ["energy"] * (is_table or self.calibration is not None)
+            energy = ["energy"] * (self.kind in ("table", "pixet") or self.calibration is not None)
             tof = ["tof"] * (is_table or bool(self.trigger))
             frame = ["frame"] * (dt_max is None)
             check_columns(where, ["x", "y", "toa", "tot", "chip", *frame, *energy, *tof])
