@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from daskclust.cli._errors import Terminated, handling
 from daskclust.cli._estimate import estimate
 from daskclust.cli._job import Job, Running
-from daskclust.cli._options import ColumnOptions, ParametersOf, clustering, in_unit_of, words_of
+from daskclust.cli._options import ParametersOf, clustering, in_unit_of
 from daskclust.cli.pixels.in_time import ROUND, windows
 from daskclust.cli.pixels.noisy import NoisyPixels
 from daskclust.cli.pixels.options import Pixels, check_columns
@@ -97,7 +97,7 @@ def events(
                 _write_streams([stream], where, job, ending)
             told = [{**stream.reader.counts, "n_late": 0}]  # late_hits tells those
         else:
-            told = []
+            told, columns = [], set[Any]()
             for file in files if noisy.finds else ():
                 noisy.count_all(file.open(for_dask=run.is_on_dask, by_frame=by_frame), job)
 
@@ -114,6 +114,7 @@ def events(
                     if where is not None:
                         check_columns(where, [*data.variables, *["energy"] * (file.calibration is not None)])
                     told.append(data.attrs)
+                    columns.update(data.variables)
                     yield data
 
             if run.is_on_dask:
@@ -135,7 +136,8 @@ def events(
         ending.show(job)
     else:
         job.show()
-    job.next("events", given, reading=words_of(pixels, ColumnOptions))
+    if pixels.follow or "toa" in columns:  # the explorer shows times
+        job.next("events", given, reading=pixels.words)
 
 
 def _why(pixels: Pixels, builder: EventBuilder, prepare: Prepare, job: Job) -> str:

@@ -13,6 +13,7 @@ from daskclust.core.data.columns import column, doubles, for_kernels, groups, in
 from daskclust.core.data.datasets import variable_of
 from daskclust.core.data.inputs import columns_of
 from daskclust.core.data.units import HITS
+from daskclust.core.device.arrays import is_dask
 from daskclust.events.estimator import check_clock
 from daskclust.events.plan import EventPlan
 
@@ -48,6 +49,10 @@ def named(item: Any, plan: EventPlan) -> Any:
 def checked(item: Any, plan: EventPlan) -> Columns:
     """Return the columns of hits in the types of kernels, if all times are finite."""
     given = named(item, plan)
+    if any(map(is_dask, given.values())):
+        import dask
+
+        (given,) = dask.compute(given)
     columns = {name: for_kernels(name, column(name, values, _KINDS[name])) for name, values in given.items()}
     if "toa" not in columns:
         return columns

@@ -359,6 +359,15 @@ def test_endings_in_upper_case(run, tmp_path, delivered, target, ending):
     pd.testing.assert_frame_equal(*tables)
 
 
+def test_clusters_of_a_log_are_chosen_by_its_energies(summary, tmp_path, scheduler, target):
+    log = tmp_path / "run.clog"
+    log.write_text("Frame 1 (0, 1 s)\n[1, 1, 2.5] [1, 2, 8]\n[9, 9, 7.5]\n[20, 9, 40.25]\n")
+    for where in ((), ("--scheduler", scheduler)):
+        told = summary("events", log, "--where", "energy > 8", "--table", target, *where)
+        assert (told["clusters"], told["clusters_kept"]) == (3, 2)
+        assert pd.read_parquet(target)["energy"].tolist() == [10.5, 40.25]
+
+
 @pytest.mark.parametrize("ending", [".tpx3", ".t3pa", ".clog", ".pmf", *READABLE])
 def test_kinds_of_endings(ending):
     assert Pixels(sources=[f"RUN{ending.upper()}"]).kind == Pixels(sources=[f"run{ending}"]).kind

@@ -167,6 +167,26 @@ def test_what_next_shows_are_the_same_clusters_or_none(command, tmp_path, monkey
         assert f"{explored(each)[2]:,}" == re.search(r"│ (clusters|halos) +│ +([\d,]+)", out)[2]
 
 
+@pytest.mark.parametrize("layout", ["chips", "quad"])
+def test_what_next_shows_the_same_pixels(command, files, explored, layout):
+    options = ["--layout", layout, *(["--gap", "2"] if layout == "quad" else [])]
+    _, out, _ = command("events", "run.tpx3", "--dt-max", 200, *options)
+    ds, *_ = explored(out.splitlines()[-1].removeprefix("next: "))
+    xr.testing.assert_identical(ds, io.open_tpx3("run.tpx3", layout=layout, gap=2 * (layout == "quad")))
+
+
+@pytest.mark.parametrize(
+    "line", ["run.txt --format t3pa --dt-max 9", "run.tpx3 --on-reset restart --dt-max 9", "frames.parquet -o a.csv"]
+)
+def test_what_next_is_not_told_where_the_explorer_could_not(command, files, line):
+    """Of a format that the ending does not tell, times that do not go on, and hits without times."""
+    head, row = "Index\tMatrix Index\tToA\tToT\tFToA\tOverflow", "0\t7\t100\t5\t3\t0"
+    (files / "run.txt").write_text(f"{head}\n{row}\n")
+    pd.DataFrame({"x": [1, 2], "y": [5, 5], "frame": [0, 0]}).to_parquet("frames.parquet")
+    code, out, _ = command("events", *line.split())
+    assert (code, "next:" in out) == (0, False)
+
+
 def test_what_next_shows_no_other_particles(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     io.write_particles(datasets.cosmology_box(500, rng=0).drop_vars("halo").assign_attrs(particle_type=0), "gas.hdf5")

@@ -158,6 +158,19 @@ def test_masks_in_the_terminal(noisy_file: Any, command: Any, tmp_path: Path, ma
     assert found["clusters"] == EventBuilder(200.0).fit(quiet).n_clusters_
 
 
+@pytest.mark.parametrize("names", [("x", "y", "chip"), ("col", "row", "chip_id"), ("Pixel_X", "Pixel_Y", "ChipID")])
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_columns_of_masks_are_called_as_those_of_hits(
+    noisy_file: Any, command: Any, tmp_path: Path, names: Any, suffix: str
+) -> None:
+    path, hits = noisy_file
+    pixels = noisy_pixels(hits).to_dataframe()[["x", "y", "chip"]]
+    io.write_hits(xr.Dataset.from_dataframe(pixels.set_axis(list(names), axis=1)), tmp_path / f"mask{suffix}")
+    code, out, err = command("events", path, "--dt-max", 200, "--json", "--mask-pixels", tmp_path / f"mask{suffix}")
+    assert code == 0, err
+    assert json.loads(out)["noisy_hits"] == mask_noisy_pixels(hits).attrs["noisy_hits"]
+
+
 def _others(hits: xr.Dataset) -> int:
     """Return how many hits of particles are on the noisy pixels."""
     return int(noisy_pixels(hits)["hits"].sum()) - 3_000

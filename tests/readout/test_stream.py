@@ -178,6 +178,15 @@ def test_an_empty_stream_has_the_columns_of_its_items():
     assert "energy" in table
 
 
+def test_items_may_be_lazy():
+    _, in_time = dense(0)
+    pieces = [piece.chunk({"hit": 40}) for piece in cut(in_time, [150])]
+    for prepare in (None, lambda hits: hits.assign(tot=2 * hits["tot"])):
+        tables = list(EventStream(pieces, EventBuilder(200.0), disorder=0.0, buffer=200, prepare=prepare))
+        expected = in_time if prepare is None else prepare(in_time)
+        assert_same_tables(tables, offline(expected, EventBuilder(200.0)))
+
+
 def test_other_columns_are_refused():
     delivered, _ = dense(0)
     with pytest.raises(ValueError, match="give all the same"):

@@ -30,9 +30,13 @@ class NoisyPixels:
         self._mask, self._left_out = None, list[int]()
         if mask not in (None, "auto"):
             from daskclust import io
+            from daskclust.io.outputs.own_columns import own_columns
             from daskclust.properties._noisy import count_pixels
 
-            self._mask = count_pixels(io.read_hits(str(mask), field="calorimeter")) > 0
+            own, place = own_columns(str(mask)), (io.TIMEPIX.find(name) for name in ("x", "y", "chip"))
+            names = {alias: each.name for each in place if each is not None for alias in each.aliases}
+            columns = {name: names[name.lower()] for name in (own.columns if own else ()) if name.lower() in names}
+            self._mask = count_pixels(io.read_hits(str(mask), field="calorimeter", columns=columns or None)) > 0
 
     def count_all(self, data: xr.Dataset, job: Job) -> None:
         """Count the hits of a file, where some are to be left out."""
@@ -88,8 +92,8 @@ class NoisyPixels:
             f"({x}, {y})" if is_one_chip else f"({x}, {y}) of chip {chip}" for chip, x, y in zip(*columns, strict=True)
         ]
         logger.warning(
-            "%s have %.0f%% of the hits: %s%s; --max-pixel-hits %d leaves them out",
-            f"{count} pixels" if count > 1 else "one pixel",
+            "%s %.0f%% of the hits: %s%s; --max-pixel-hits %d leaves them out",
+            f"{count} pixels have" if count > 1 else "one pixel has",
             100 * share,
             ", ".join(names),
             f" and {count - _NAMED} more" if count > _NAMED else "",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from daskclust.cli._console import READOUTS
-from daskclust.cli._options import ColumnOptions, file_argument, option, reading
+from daskclust.cli._options import ColumnOptions, file_argument, option, reading, words_of
 from daskclust.cli.pixels import in_time
 from daskclust.io.files import READABLE, check_file
 
@@ -76,6 +76,14 @@ class Pixels(ColumnOptions):
         """The format of raw data, or "table"."""
         endings = {".tpx3": "tpx3", ".t3pa": "t3pa", ".clog": "pixet", ".pmf": "pixet"}
         return self.format or endings.get(Path(self.source).suffix.lower(), "tpx3" if self.follow else "table")
+
+    @property
+    def words(self) -> list[str] | None:
+        """The options with which the explorer reads the same hits, None where it cannot."""
+        if self.on_reset != "continue" or self.kind != replace(self, format=None, follow=False).kind:
+            return None
+        layout = ["--layout", self.layout] if self.layout else []
+        return words_of(self, ColumnOptions) + layout + (["--gap", str(self.gap)] if self.gap else [])
 
     @property
     def is_raw(self) -> bool:
@@ -155,7 +163,7 @@ class Pixels(ColumnOptions):
             for name in ("workers", "scheduler"):
                 refuse(getattr(run, name), f"--follow clusters in this process; leave --{name} out")
         if where is not None:  # no table of clusters of such a source could be asked
-            energy = ["energy"] * (is_table or self.calibration is not None)
+            energy = ["energy"] * (self.kind in ("table", "pixet") or self.calibration is not None)
             tof = ["tof"] * (is_table or bool(self.trigger))
             frame = ["frame"] * (dt_max is None)
             check_columns(where, ["x", "y", "toa", "tot", "chip", *frame, *energy, *tof])

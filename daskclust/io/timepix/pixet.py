@@ -12,12 +12,15 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.data.checks import raise_not_finite_value
 from daskclust.core.data.quote import quoted
+from daskclust.core.data.units import HITS
 from daskclust.io.files import check_file
 from daskclust.io.replacing import replacing
 from daskclust.io.rows import check_hits_per_chunk
 from daskclust.io.schema import to_dataset
 from daskclust.io.several import takes_several
+from daskclust.io.timepix.hitwise import hits_with
 from daskclust.io.timepix.ticks import TOT_TICK
 
 _NUMBER = r"[ \t]*[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?[ \t]*"
@@ -123,7 +126,8 @@ def write_clog(
     Raises
     ------
     ValueError
-        For variables that are missing, and hits of several chips that have no common coordinates.
+        For variables that are missing, values and times that are not finite, units that are none of these, and hits of
+        several chips that have no common coordinates.
 
     Examples
     --------
@@ -139,6 +143,7 @@ def write_clog(
     for each in ("x", "y", labels, value):
         if each not in ds:
             raise ValueError(f"the hits have no variable {each!r}; they have {', '.join(map(str, ds))}")
+    ds = hits_with(ds, [each for each in ("toa", value) if each in ds and each in HITS], "write_clog")
     if "chip" in ds and ds.attrs.get("layout") != "quad" and ds["chip"].size and (ds["chip"] != ds["chip"][0]).any():
         raise ValueError("a cluster log has no chips, and the hits are of several; write each chip to its own file")
     zeros = np.zeros(len(ds["x"]), np.int64)
@@ -150,6 +155,10 @@ def write_clog(
     step = TOT_TICK if value == "tot" else 1.0
     columns = [ds["x"].values[order], ds["y"].values[order], ds[value].values[order] / step]
     columns += [ds["toa"].values[order]] if "toa" in ds else []
+    for each, numbers in zip((value, "toa"), columns[2:], strict=False):
+        if not np.isfinite(numbers).all():
+            row = int(order[~np.isfinite(numbers)][0])
+            raise_not_finite_value(each, ds[each].values[row], row)
     span = float(np.ptp(ds["toa"].values)) / 1e9 if "toa" in ds and "frame" not in ds and len(zeros) else 0.0
     about = [ds[each].values[order] if each in ds else zeros[order] for each in ("frame_time", "frame_exposure")]
     frames = np.flatnonzero(np.diff(frame, prepend=-1))

@@ -112,6 +112,27 @@ def test_clusters_in_time_have_times(tmp_path):
     assert open_pixet(tmp_path / "none.clog").sizes["hit"] == 0
 
 
+HITS = {"x": [3, 4, 9], "y": [5, 5, 5], "toa": [0.0, 25, 50], "tot": [25.0, 50, 25], "label": [0, 0, -1]}
+
+
+@pytest.mark.parametrize(("name", "unit", "in_log"), [("toa", "us", 1e3), ("tot", "us", 1e3), ("energy", "eV", 1e-3)])
+def test_other_units_become_those_of_the_log(tmp_path, name, unit, in_log):
+    ds = xr.Dataset({each: ("hit", values) for each, values in {**HITS, name: [1500.0, 4500, 0]}.items()})
+    ds[name].attrs["units"] = unit
+    write_clog(ds, tmp_path / "a.clog")
+    np.testing.assert_array_equal(open_pixet(tmp_path / "a.clog")[name], [1500 * in_log, 4500 * in_log])
+
+
+@pytest.mark.parametrize("name", ["toa", "tot", "energy"])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_values_that_could_not_be_read_are_not_written(tmp_path, name, wrong):
+    ds = xr.Dataset({each: ("hit", values) for each, values in {**HITS, name: [1.5, 1.5, wrong]}.items()})
+    write_clog(ds, tmp_path / "noise.clog")  # whose hits are not written
+    with pytest.raises(ValueError, match=rf"{name} must be finite, got {name}\[2\] = {wrong}"):
+        write_clog(ds.assign(label=("hit", [0, 0, 1])), tmp_path / "a.clog")
+    assert not (tmp_path / "a.clog").exists()
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
