@@ -48,11 +48,7 @@ def named(item: Any, plan: EventPlan) -> Any:
 
 def checked(item: Any, plan: EventPlan) -> Columns:
     """Return the columns of hits in the types of kernels, if all times are finite."""
-    given = named(item, plan)
-    if any(map(is_dask, given.values())):
-        import dask
-
-        (given,) = dask.compute(given)
+    given = {name: each.compute() if is_dask(each) else each for name, each in named(item, plan).items()}
     columns = {name: for_kernels(name, column(name, values, _KINDS[name])) for name, values in given.items()}
     if "toa" not in columns:
         return columns
