@@ -404,3 +404,32 @@ def test_the_remedy_works() -> None:
     np.testing.assert_array_equal(CLUE(1.5, 0.1).fit(points).labels_, right)
     with pytest.raises(ValueError, match=r"energy \(u, v\)"):
         CLUE(1.5, 0.1).fit(points.drop_vars("energy").assign(energy=(("u", "v"), picture.energy.values)))
+
+
+def records(columns: dict[str, np.ndarray]) -> np.ndarray:
+    return np.rec.fromarrays(list(columns.values()), names=list(columns))
+
+
+def variables(columns: dict[str, np.ndarray]) -> xr.Dataset:
+    return xr.Dataset({name: ("point", values) for name, values in columns.items()})
+
+
+def cells(columns: dict[str, np.ndarray]) -> xr.Dataset:
+    X = np.stack(list(columns.values()), axis=1)
+    return xr.Dataset({"X": (("cell", "channel"), X)}, coords={"channel": list(columns)})
+
+
+@pytest.mark.parametrize("holder", [dict, records, variables, pd.DataFrame, cells])
+def test_new_points_have_the_coordinates_of_the_fit_in_their_order(holder: Any) -> None:
+    X = np.random.default_rng(5).uniform(0, 5, (80, 2))
+    estimators = [DBSCAN(), FriendsOfFriends(0.5), CLUE(0.5, 2.0), MahalanobisHCA(20)]
+    given, other = holder({"a": X[:, 0], "b": X[:, 1]}), holder({"b": X[:, 1], "a": X[:, 0]})
+    for estimator in estimators if holder is not cells else estimators[3:]:
+        estimator.fit(given)
+        np.testing.assert_array_equal(estimator.predict(given), estimator.fit(X).predict(X))
+        with pytest.raises(ValueError, match=r"(?s)order"):
+            estimator.fit(given).predict(other)
+    if holder is not cells:
+        assert not nearest(given, given).distance.any()
+        with pytest.raises(ValueError, match=r"of must have the coordinates of X, \['a', 'b'\], in this order, got"):
+            nearest(given, other)

@@ -16,8 +16,7 @@ from laws.registry import RUNS, assert_same, computed, fit, name_of, results_of,
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from daskclust import CLUE, DBSCAN, FriendsOfFriends, MahalanobisHCA
-from daskclust.neighbors import nearest
+from daskclust import CLUE, DBSCAN, MahalanobisHCA
 from daskclust.systems import SYSTEMS, Sample, System
 
 N = 150
@@ -160,31 +159,3 @@ def test_weights_of_zero_make_noise(estimator: Any) -> None:
     assert (fitted.labels_ == -1).all()
     assert fitted.n_clusters_ == 0
     assert not np.any(getattr(fitted, "density_", 0))
-
-
-def records(columns: dict[str, np.ndarray]) -> np.ndarray:
-    return np.rec.fromarrays(list(columns.values()), names=list(columns))
-
-
-def variables(columns: dict[str, np.ndarray]) -> xr.Dataset:
-    return xr.Dataset({name: ("point", values) for name, values in columns.items()})
-
-
-def cells(columns: dict[str, np.ndarray]) -> xr.Dataset:
-    X = np.stack(list(columns.values()), axis=1)
-    return xr.Dataset({"X": (("cell", "channel"), X)}, coords={"channel": list(columns)})
-
-
-@pytest.mark.parametrize("holder", [dict, records, variables, pd.DataFrame, cells])
-def test_new_points_have_the_coordinates_of_the_fit_in_their_order(holder: Any) -> None:
-    estimators = [DBSCAN(), FriendsOfFriends(0.5), CLUE(0.5, 2.0), MahalanobisHCA(20)]
-    given, other = holder({"a": X[:, 0], "b": X[:, 1]}), holder({"b": X[:, 1], "a": X[:, 0]})
-    for estimator in estimators if holder is not cells else estimators[3:]:
-        estimator.fit(given)
-        np.testing.assert_array_equal(estimator.predict(given), estimator.fit(X).predict(X))
-        with pytest.raises(ValueError, match=r"(?s)order"):
-            estimator.fit(given).predict(other)
-    if holder is not cells:
-        assert not nearest(given, given).distance.any()
-        with pytest.raises(ValueError, match=r"of must have the coordinates of X, \['a', 'b'\], in this order, got"):
-            nearest(given, other)
