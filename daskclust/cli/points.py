@@ -298,8 +298,8 @@ def fof(
     check_whole("min_members", given["min_members"], 1)  # refused before anything else is imported
     import numpy as np
 
+    from daskclust.core.data.boxes import mean_separation
     from daskclust.core.data.checks import sides_of_box
-    from daskclust.core.data.inputs import mean_separation
     from daskclust.core.data.lazy import of_blocks
     from daskclust.core.merge.labels import count_clusters
     from daskclust.dbscan.plan import DbscanPlan

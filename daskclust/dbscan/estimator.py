@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from daskclust.core.data.boxes import mean_separation
 from daskclust.core.data.checks import check_distance, check_positive, check_whole, sides_of_box
-from daskclust.core.data.inputs import EVENT, Points, mean_separation, read_points
+from daskclust.core.data.inputs import EVENT, Points, read_points
 from daskclust.core.space.partition import Partition
 from daskclust.dbscan.density_clusters import Boxsize, DensityClusters
 from daskclust.dbscan.plan import FINEST, MOST_NEIGHBOURS, DbscanPlan

@@ -12,9 +12,9 @@ import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
+from daskclust.core.data.boxes import box_in, box_sides
 from daskclust.core.data.checks import check_whole
 from daskclust.core.data.columns import column, reals
-from daskclust.core.data.inputs import box_in, box_sides
 from daskclust.core.data.units import BOX, ratio
 from daskclust.core.device.arrays import is_dask
 from daskclust.plot._data import counted, dimension, finite, in_memory, opened, unit_of

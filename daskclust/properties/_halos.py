@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.data.boxes import box_in, box_sides
 from daskclust.core.data.checks import check_positive
 from daskclust.core.data.datasets import dataset_of
-from daskclust.core.data.inputs import box_in, box_sides, check_one_dimension
+from daskclust.core.data.inputs import check_one_dimension
 from daskclust.core.data.units import BOX, common, converted
 from daskclust.core.device.arrays import HOST, Cuda, Host, fill, keeping_device
 from daskclust.core.device.threads import one_thread, thread_count

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.data.boxes import box_in, box_sides
 from daskclust.core.data.datasets import dataset_of
-from daskclust.core.data.inputs import box_in, box_sides, check_one_dimension
+from daskclust.core.data.inputs import check_one_dimension
 from daskclust.core.data.units import common, converted
 from daskclust.core.device.arrays import to_host
 from daskclust.core.space.grid import wrap_positions

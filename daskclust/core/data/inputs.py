@@ -6,26 +6,25 @@ Known by name here, and imported nowhere: pandas, dask and xarray are looked for
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskclust.core.data.checks import check_length, check_points, check_positive, is_usual
+from daskclust.core.data.boxes import AXES, box_in, box_sides
+from daskclust.core.data.checks import check_length, check_points, is_usual
 from daskclust.core.data.columns import Kind, column, coordinate, group_number, lengths_of, of_dask_series, plain, reals
 from daskclust.core.data.foreign import anndata_parts, arrow_table, comes_from, gives_arrow, separated, unit_of
 from daskclust.core.data.lazy import meta_of
 from daskclust.core.data.nested import Nesting, flat, flatten, is_awkward
-from daskclust.core.data.units import BOX, HITS, common, converted, in_unit
+from daskclust.core.data.units import HITS, common, converted, in_unit
 from daskclust.core.device.arrays import is_cuda, is_dask, library, on_device_of, to_host
 
 LAYER = ("layer",)
 EVENT = ("event",)
 SECTION = ("section",)
 WEIGHT = ("energy", "weight")
-_AXES = ("x", "y", "z")
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 NOT_CLUSTERED = "not_clustered"
@@ -59,7 +58,7 @@ class Points(NamedTuple):
             return boxsize
         if self.dataset is None:
             return None
-        there = [axis for axis in _AXES if axis in self.dataset.variables]
+        there = [axis for axis in AXES if axis in self.dataset.variables]
         box = box_in(self.dataset, self.unit) if set(self.axes) & set(there) else None
         if box is None:
             return None
@@ -182,46 +181,6 @@ def cells_of(ds: Any) -> Any:
         return X
     kept = [name not in ([left_out] if isinstance(left_out, str) else left_out) for name in X["channel"].values]
     return X if all(kept) or not any(kept) else X.isel(channel=kept)
-
-
-def box_in(ds: Any, unit: str | None, boxsize: Any = "auto") -> Any:
-    """Return a box that a user gives; instead of "auto" ``ds.attrs["boxsize"]`` in the unit of coordinates.
-
-    Without an attribute for its own unit that is in the unit of x.
-    """
-    if not (isinstance(boxsize, str) and boxsize == "auto"):
-        return boxsize
-    box, own = separated("attrs['boxsize']", ds.attrs.get("boxsize"))
-    x = ds["x"].attrs.get("units") if "x" in ds.variables else None
-    box_unit = own or ds.attrs.get(BOX, x)
-    if box is None or box_unit is None or box_unit == unit:
-        return box
-    name = "attrs['boxsize']"
-    if unit is None:
-        raise ValueError(f"{name} has the unit {box_unit!r}, and coordinates have none; name it in their attrs")
-    by = common({"the coordinates": unit, name: box_unit}, ds.attrs.get("hubble"))[1][name]
-    sides = [None if side is None else converted(np.float64(side), by).item() for side in np.ravel(box).tolist()]
-    return sides if np.ndim(box) else sides[0]
-
-
-def box_sides(boxsize: Any, axes: Sequence[str]) -> list[float]:
-    """Return the length of a box along axes, 0 where it is open, of one length, those of the axes, or of x, y, z.
-
-    Those of the axes are in the order of x, y, z, too, as `open_particles` gives them.
-    """
-    lengths = [check_positive("boxsize", length or 0.0, zero=True) for length in np.ravel(boxsize).tolist()]
-    if len(lengths) == 1:
-        return lengths * len(axes)
-    if not len(axes) <= len(lengths) <= len(_AXES):
-        raise ValueError(f"boxsize must be a length, or one for each of {', '.join(axes)}, got {boxsize!r}")
-    own = len(lengths) == len(axes) and set(axes) <= set(_AXES)
-    found = dict(zip(sorted(axes) if own else _AXES, lengths, strict=False))
-    return [found.get(name, 0.0) for name in axes]
-
-
-def mean_separation(sides: Sequence[float], n: int) -> float:
-    """Return the mean separation of `n` points in a box with these sides: (volume / n)**(1 / d)."""
-    return float((math.prod(sides) / n) ** (1 / len(sides)))
 
 
 def read_points(estimator: Any, data: Any, not_coordinates: Sequence[str] = ()) -> Points:

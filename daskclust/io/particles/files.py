@@ -12,9 +12,9 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
+from daskclust.core.data.boxes import box_in, mean_separation
 from daskclust.core.data.checks import check_positive
 from daskclust.core.data.fields import PARTICLES
-from daskclust.core.data.inputs import box_in, mean_separation
 from daskclust.core.data.quote import listed, quoted
 from daskclust.core.data.units import BOX
 from daskclust.io.blocks import only_dim, with_scalars_told

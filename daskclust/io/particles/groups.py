@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
+from daskclust.core.data.boxes import box_in, box_sides
 from daskclust.core.data.checks import check_whole
-from daskclust.core.data.inputs import box_in, box_sides
 from daskclust.core.data.units import SIZES, ratio
 from daskclust.io.blocks import blocks_of, only_dim
 from daskclust.io.files import HDF5, known_suffix
