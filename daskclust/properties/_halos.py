@@ -294,7 +294,7 @@ def _moved(labels: Any, particles: Particles, rows: int) -> tuple[Any, Any, Part
     first = np.append(np.int32(0), ends[:, -1])
     place = np.ascontiguousarray((ends - place.T).T)
     given = [column for column in particles if len(column)]
-    table = np.empty((first[-1], len(given)), np.result_type(*given or [np.float64]))
+    table = np.empty((first[-1], len(given)), np.result_type(*given))
     columns = iter(table.T)
     members = Particles(*(next(columns) if len(column) else column for column in particles))
     kernels.move_piece.run(pieces, labels, place, particles, members, grain=1)
