@@ -132,7 +132,7 @@ def computed_once(ds: xr.Dataset) -> xr.Dataset:
 
 def lazy_names(ds: xr.Dataset) -> list[Any]:
     """Return the names of variables that are dask arrays."""
-    return [name for name, v in ds.variables.items() if is_dask(v.data)]
+    return [name for name, v in ds.variables.items() if name not in ds.indexes and is_dask(v.data)]
 
 
 def has_common_steps(array: Any, times: float = 2.0) -> bool:

@@ -18,27 +18,27 @@ _PLACES = (4, 5), (4, 1, 2), (4, 1, 3, 9), (4, 1, 3, 10), (4, 1, 3, 11)
 _ORDINAL = (4, 7)
 
 
-def write_joined(stream: BinaryIO, parts: Iterable[Any]) -> None:
-    """Write whole Parquet files of a row group each, given as their bytes, to an open stream as one file.
+def write_joined(stream: BinaryIO, parts: Iterable[tuple[int, Any]]) -> None:
+    """Write whole Parquet files of a row group each, given as their numbers and bytes, to an open stream as one file.
 
-    All have the same columns; the attributes of the first are those of the file.
+    They may come in any order: the list at the end has them in that of their numbers. All have the same columns; the
+    attributes of the first are those of the file.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     stream.write(_MAGIC)
-    joined: Any = None
-    for number, encoded in enumerate(parts):
+    groups: dict[int, Any] = {}
+    for number, encoded in parts:
         part = memoryview(encoded)
         end = len(part) - _END - struct.unpack("<I", part[-_END:-4])[0]
         added = {**dict.fromkeys(_PLACES, stream.tell() - len(_MAGIC)), _ORDINAL: number}
         stream.write(part[len(_MAGIC) : end])
         moved = _Moved(bytes(part[end:-_END]), added).struct()
-        groups = pq.read_metadata(pa.BufferReader(_MAGIC + moved + struct.pack("<I", len(moved)) + _MAGIC))
-        if joined is None:
-            joined = groups
-        else:
-            joined.append_row_groups(groups)
+        groups[number] = pq.read_metadata(pa.BufferReader(_MAGIC + moved + struct.pack("<I", len(moved)) + _MAGIC))
+    joined, *others = (groups[number] for number in sorted(groups))
+    for group in others:
+        joined.append_row_groups(group)
     metadata = pa.BufferOutputStream()
     joined.write_metadata_file(metadata)
     stream.write(memoryview(metadata.getvalue())[len(_MAGIC) :])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -63,15 +62,20 @@ def write_parts(target: Path, ds: xr.Dataset) -> None:
 
 def write_from_workers(stream: BinaryIO, ds: xr.Dataset, dim: str) -> None:
     """Write each chunk of a lazy data set as a row group of an open file; workers make its bytes."""
+    from distributed import as_completed
+
     ds, sizes = ds.unify_chunks(), ds.chunks[dim]
     wanted = [k for k, size in enumerate(sizes) if size] or [0]
     if all(has_common_steps(ds[name].data, 1.25) for name in lazy_names(ds)):  # a table: fewer bytes than its columns
         with only_needed():
             futures = futures_along(_encoded(ds, dim))
-        write_joined(stream, (futures[k].result() for k in wanted))
+        numbers = {futures[k].key: number for number, k in enumerate(wanted)}
+        finished = as_completed([futures[k] for k in wanted])
+        del futures  # workers may forget what is written
+        write_joined(stream, ((numbers[future.key], future.result()) for future in finished))
     else:
         parts = _encoded(computed_once(ds), dim)
-        write_joined(stream, ahead(parts.blocks[k] for k in wanted))
+        write_joined(stream, enumerate(ahead(parts.blocks[k] for k in wanted)))
 
 
 def _encoded(ds: xr.Dataset, dim: str, scalars: Sequence[Any] = (), folder: str | None = None) -> Any:
@@ -103,12 +107,14 @@ def _encoded(ds: xr.Dataset, dim: str, scalars: Sequence[Any] = (), folder: str 
 
 def _encode_part(number: tuple[int], *blocks: Any, names: Any, folder: str | None, about: Any) -> Any:
     """Encode one chunk. Numbers that are no columns become attributes."""
+    import pyarrow as pa
+
     columns = {name: native(block) for name, block in zip(names[0], blocks, strict=False)}
     told = {name: block.item() for name, block in zip(names[1], blocks[len(columns) :], strict=True)}
     dtypes = {name: values.dtype for name, values in columns.items()}
     units, attrs, arrow = about
     path = Path(folder or "", f"part-{number[0]:06}.parquet")
-    target: Any = replacing(path) if folder else BytesIO()
+    target: Any = replacing(path) if folder else pa.BufferOutputStream()
     with target as stream:
         with RowGroups(stream, dtypes, units, {**attrs, **told}, arrow=arrow) as groups:
             groups.write(columns)
