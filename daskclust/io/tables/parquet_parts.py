@@ -70,7 +70,7 @@ def write_from_workers(stream: BinaryIO, ds: xr.Dataset, dim: str) -> None:
         with only_needed():
             futures = futures_along(_encoded(ds, dim))
         numbers = {futures[k].key: number for number, k in enumerate(wanted)}
-        finished = as_completed([futures[k] for k in wanted])
+        finished = as_completed([futures[k] for k in wanted], loop=futures[0].client.loop)
         del futures  # workers may forget what is written
         write_joined(stream, ((numbers[future.key], future.result()) for future in finished))
     else:

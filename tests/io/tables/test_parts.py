@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskclust.io import read_hits, write_hits
+from daskclust.io.tables.parquet_join import write_joined
 from daskclust.properties import cluster_table
 
 
@@ -85,6 +87,18 @@ def test_workers_write_the_file_that_this_process_writes(tmp_path: Path, where_i
         assert file.read_row_group(2, ["x", "text"]).equals(expected.select(["x", "text"]).slice(250))
     places = [group.column(k).data_page_offset for group in groups for k in range(group.num_columns)]
     assert places == sorted(set(places))
+
+
+@given(order=st.permutations(range(4)))
+def test_parts_are_joined_as_they_are_done(order: list[int]) -> None:
+    parts = []
+    for k in range(4):
+        parts.append(BytesIO())
+        pq.write_table(pa.table({"part": [k] * (k + 1)}), parts[-1])
+    joined = BytesIO()
+    write_joined(joined, ((k, parts[k].getvalue()) for k in order))
+    assert pq.read_table(joined)["part"].to_pylist() == [0, 1, 1, 2, 2, 2, 3, 3, 3, 3]
+    assert [pq.read_metadata(joined).row_group(k).num_rows for k in range(4)] == [1, 2, 3, 4]
 
 
 def test_chunks_with_common_steps_are_computed_once(tmp_path: Path) -> None:
