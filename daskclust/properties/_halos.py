@@ -20,8 +20,8 @@ from daskclust.core.data.checks import check_positive
 from daskclust.core.data.datasets import dataset_of
 from daskclust.core.data.inputs import check_one_dimension
 from daskclust.core.data.units import BOX, common, converted
-from daskclust.core.device.arrays import HOST, Cuda, Host, fill, keeping_device
-from daskclust.core.device.threads import one_thread, thread_count
+from daskclust.core.device.arrays import HOST, Cuda, Host, keeping_device
+from daskclust.core.device.threads import one_thread
 from daskclust.properties.kernels import halos as kernels
 from daskclust.properties.kernels.halos import Columns as Derived
 from daskclust.properties.kernels.halos import Means, Particles, Spreads
@@ -29,6 +29,7 @@ from daskclust.properties.kernels.halos import Means, Particles, Spreads
 from . import _lazy
 from ._columns import checked, checked_n_clusters, explain, label_values, on_device, table_of, variable
 from ._groups import group_columns
+from ._members import GRAIN, empty, empty_means, members_of
 from ._summary import Array, Columns, Groups, Summary, TableSteps, numbered, row_count
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 _AXES = ("x", "y", "z")
 _VELOCITIES = ("vx", "vy", "vz")
 _BLOCK = 256  # particles that a thread surveys, on all devices: sums of noise have one order
-_GRAIN = 64  # halos a task, at least
 
 Side = tuple[float, float]  # length of the box along an axis, and its inverse; both 0 where it is open
 _OPEN: Side = (0.0, 0.0)
@@ -242,9 +242,9 @@ def measure(device: Host | Cuda, arrays: Mapping[str, Any], setting: Setting, n_
     labels, particles = _prepared(device, arrays)
     largest, noise_size, noise_mass = _survey(device, arrays, labels, particles, 0)
     rows = row_count(largest, len(labels), n_clusters)
-    first, order, particles = _members(device, labels, particles, rows)
-    means, spreads = _empty_means(device, rows), _empty(device, Spreads, rows)
-    device.run(kernels.find_both, rows, first, order, particles, setting.box, means, spreads, grain=_GRAIN)
+    first, order, particles = members_of(device, labels, particles, rows)
+    means, spreads = empty_means(device, rows), empty(device, Spreads, rows)
+    device.run(kernels.find_both, rows, first, order, particles, setting.box, means, spreads, grain=GRAIN)
     columns = _columns(device, setting, means, spreads)
     return columns | {"noise_size": np.asarray(noise_size), "noise_mass": np.asarray(noise_mass)}
 
@@ -269,50 +269,9 @@ def _survey(
     return int(highest.max(initial=-1)), int(size.sum()), float(np.sum(mass))
 
 
-def _members(device: Host | Cuda, labels: Any, particles: Particles, rows: int) -> tuple[Any, Any, Particles]:
-    """Return where the members of each halo begin among particles in order: by halo, then by index.
-
-    Then that order on CUDA, and on the CPU none, but the members themselves, one beside the other.
-    """
-    if device is HOST:
-        return _moved(labels, particles, rows)
-    first = device.scratch(rows + 2, np.int32)
-    device.run(fill, rows + 2, first, np.int32(0))
-    device.run(kernels.count_members, len(labels), labels, first)
-    device.running_sum(first, first)
-    return first, device.order_of(labels), particles
-
-
-def _moved(labels: Any, particles: Particles, rows: int) -> tuple[Any, Any, Particles]:
-    """Return the same on the CPU: all threads move what they read in the order of the input."""
-    if len(labels) == 0:
-        return np.zeros(rows + 1, np.int32), np.empty(0, np.int32), particles
-    pieces = max(1, min(4 * thread_count(), len(labels) // (8 * rows + 1)))
-    place = np.zeros((pieces, rows), np.int32)
-    kernels.count_piece.run(pieces, labels, place, grain=1)
-    ends = place.T.cumsum(dtype=np.int32).reshape(rows, pieces)
-    first = np.append(np.int32(0), ends[:, -1])
-    place = np.ascontiguousarray((ends - place.T).T)
-    given = [column for column in particles if len(column)]
-    table = np.empty((first[-1], len(given)), np.result_type(*given))
-    columns = iter(table.T)
-    members = Particles(*(next(columns) if len(column) else column for column in particles))
-    kernels.move_piece.run(pieces, labels, place, particles, members, grain=1)
-    return first, np.empty(0, np.int32), members
-
-
-def _empty(device: Host | Cuda, kind: Any, rows: int) -> Any:
-    return kind(*(device.empty(rows, np.float64) for _ in kind._fields))
-
-
-def _empty_means(device: Host | Cuda, rows: int) -> Means:
-    means: Means = _empty(device, Means, rows)
-    return means._replace(size=device.empty(rows, np.int64))
-
-
 def _columns(device: Host | Cuda, setting: Setting, means: Means, spreads: Spreads) -> dict[str, Any]:
     """Return the columns that follow from both passes."""
-    columns = _empty(device, Derived, len(means.size))
+    columns = empty(device, Derived, len(means.size))
     device.run(kernels.finish_halo, len(means.size), *setting, means, spreads, columns, grain=1024)
     return {"size": means.size, "mass": means.mass, **columns._asdict()}
 
@@ -339,9 +298,9 @@ def summarise_again(arrays: Mapping[str, Any], start: int, known: Summary, setti
     """Return what the halos in one chunk of n particles add up to around their centres."""
     labels, particles = _prepared(HOST, arrays)
     rows = len(known.ids)
-    spreads: Spreads = _empty(HOST, Spreads, rows)
+    spreads: Spreads = empty(HOST, Spreads, rows)
     with one_thread():
-        first, order, particles = _members(HOST, numbered(labels)[1], particles, rows)
+        first, order, particles = members_of(HOST, numbered(labels)[1], particles, rows)
         kernels.find_spreads.run(rows, first, order, particles, setting.box, Means(**known.columns), spreads)
     return replace(known, columns={**known.columns, **spreads._asdict()})
 
@@ -363,7 +322,7 @@ def finish(many: Columns, *, setting: Setting) -> dict[str, Any]:
 
 def _means_of(particles: Particles, local: Array, rows: int, setting: Setting) -> Means:
     """Make the first pass for halos numbered from 0."""
-    first, order, particles = _members(HOST, local, particles, rows)
-    means = _empty_means(HOST, rows)
+    first, order, particles = members_of(HOST, local, particles, rows)
+    means = empty_means(HOST, rows)
     kernels.find_means.run(rows, first, order, particles, setting.box, means)
     return means
