@@ -107,7 +107,8 @@ def _use_halos(dtype):
     box = datasets.cosmology_box(2000, rng=0).astype(dtype)
     for given in (box, box.assign(mass=box["mass"].astype(np.float64)), box[["x", "y", "z"]]):
         for each, boxsize in itertools.product((given, given.chunk()), (None, box.attrs["boxsize"])):
-            halo_table(ClustAccessor(each.assign_attrs(boxsize=boxsize)).fof(0.1)).compute()
+            halos = ClustAccessor(each.assign_attrs(boxsize=boxsize)).fof(0.1)
+            dask.compute(halo_table(halos), cluster_table(halos, weight=None))
 
 
 def _use_pixels(folder):

@@ -280,10 +280,9 @@ def _columns(device: Host | Cuda, setting: Setting, means: Means, spreads: Sprea
 def summarise(arrays: Mapping[str, Any], start: int, setting: Setting) -> Summary:
     """Return centres and velocities of the halos in one chunk of n particles."""
     labels, particles = _prepared(HOST, arrays)
-    with one_thread():
-        _, size, mass = _survey(HOST, arrays, labels, particles, start)
-        ids, local = numbered(labels)
-        means = _means_of(particles, local, len(ids), setting)
+    _, size, mass = _survey(HOST, arrays, labels, particles, start)
+    ids, local = numbered(labels)
+    means = _means_of(particles, local, len(ids), setting)
     return Summary(ids, means._asdict(), size, mass)
 
 
@@ -299,9 +298,8 @@ def summarise_again(arrays: Mapping[str, Any], start: int, known: Summary, setti
     labels, particles = _prepared(HOST, arrays)
     rows = len(known.ids)
     spreads: Spreads = empty(HOST, Spreads, rows)
-    with one_thread():
-        first, order, particles = members_of(HOST, numbered(labels)[1], particles, rows)
-        kernels.find_spreads.run(rows, first, order, particles, setting.box, Means(**known.columns), spreads)
+    first, order, particles = members_of(HOST, numbered(labels)[1], particles, rows)
+    kernels.find_spreads.run(rows, first, order, particles, setting.box, Means(**known.columns), spreads)
     return replace(known, columns={**known.columns, **spreads._asdict()})
 
 

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from daskclust.core.data.columns import for_kernels
 from daskclust.core.data.lazy import chunk_numbers, chunk_rows, lazy_along, of_blocks, workers_client
 from daskclust.core.device.arrays import device_of, is_dask
+from daskclust.core.device.threads import one_thread
 from daskclust.core.merge.labels import NOISE
 from daskclust.core.run.exchange import is_few, pieces_of
 from daskclust.core.run.graph import ChunkSteps, boxed, unboxed
@@ -210,7 +211,8 @@ def _summary_of(
 ) -> Summary:
     """Return the summary of one chunk, whose clusters must be in the ranges."""
     arrays = {role: for_kernels(role, block) for role, block in zip(roles, blocks, strict=False)}
-    summary = summarise(arrays, start, *known)
+    with one_thread():
+        summary = summarise(arrays, start, *known)
     largest = int(summary.ids.max(initial=NOISE))
     row_count(largest, largest + 1, sum(ranges))  # raises
     return summary
