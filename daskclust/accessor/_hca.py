@@ -16,6 +16,7 @@ from daskclust.core.data.columns import plain
 from daskclust.core.data.inputs import NOT_CLUSTERED, Points, cells_of, split_points
 from daskclust.core.data.lazy import along_points, lazy_along, map_points, whole
 from daskclust.core.device.arrays import is_dask, on_device_of, to_host
+from daskclust.core.hierarchy.cuts import check_count
 
 from ._results import fit, like_columns, plain_number, points_of, with_results
 
@@ -131,11 +132,14 @@ def apriori_of(ds: xr.Dataset, apriori: Any, dim: Hashable) -> tuple[Any, Any]:
 
 
 def cut_of(n_clusters: int | None, height: float | None, min_size: int | float, n: int) -> dict[str, Any]:
-    """Return how the hierarchy of n cells is cut, checked before it is there."""
+    """Return how the hierarchy of n cells, 0 if not known, is cut, checked before it is there."""
     if n_clusters is not None and height is not None:
         raise ValueError(f"got n_clusters={n_clusters!r} and height={height!r}; give one of them")
     tree.least_size(min_size, n)
     size = {"min_size": plain_number(min_size)}
     if height is not None:
         return {"height": check_number("height", height), **size}
-    return {"n_clusters": min(2, max(1, n)) if n_clusters is None else check_whole("n_clusters", n_clusters, 1), **size}
+    n_clusters = min(2, max(1, n)) if n_clusters is None else check_whole("n_clusters", n_clusters, 1)
+    if n:
+        check_count(n_clusters, min_size, n, n)
+    return {"n_clusters": n_clusters, **size}

@@ -112,7 +112,7 @@ def hca(
     from daskclust.io.cytometry.rows import prepared_in_words
     from daskclust.io.cytometry.transform import aside
 
-    cut_of(n_clusters, height, min_size, 1)  # type: ignore[arg-type]
+    cut_of(n_clusters, height, min_size, 0)  # type: ignore[arg-type]
     asked, column = _apriori(apriori)
     opened = partial(_open, assignments=assignments, reading=file.reading | {"apriori": column})
     if run.dry_run:

@@ -37,6 +37,15 @@ def test_cuts(cells: xr.Dataset) -> None:
     assert low["label"].attrs["height"] == height
 
 
+def test_more_clusters_than_there_can_be_are_refused_before_the_work(cells: xr.Dataset) -> None:
+    for cut, most in (
+        ({"n_clusters": 201}, "200 clusters"),
+        ({"n_clusters": 3, "min_size": 80}, "2 clusters of at least"),
+    ):
+        with raise_if_dask_computes(), pytest.raises(ValueError, match=f"the 200 points have at most {most}"):
+            cells.chunk(cell=50).clust.hca(**cut)
+
+
 def test_apriori_clusters(grouped: xr.Dataset) -> None:
     X, labels = grouped["X"].values, grouped["apriori"].values
     for order in ("height", "groups"):
