@@ -17,7 +17,7 @@ from daskclust.parameters import described
 from daskclust.systems import SYSTEMS
 
 from ._hca import cluster_cells, with_hierarchy
-from ._results import WITHOUT_EFFECT, Name, Roles, fit, in_roles, points_of, system_of, with_results
+from ._results import WITHOUT_EFFECT, Name, Roles, fit, in_roles, points_of, system_of, with_results, without_earlier
 from ._showers import SHOWER_AXES, showers
 
 if TYPE_CHECKING:
@@ -292,14 +292,15 @@ class ClustAccessor:
         """
         from daskclust.hdbscan.emst import EMST
 
-        points = points_of(self._ds, coordinates)
+        points, dims = points_of(self._ds, coordinates), ("link", "end")
+        ds = without_earlier(self._ds, ("edge", "length"), dims)
         tree = EMST(boxsize).fit(points, partition=partition)
         unit = points.unit
         about = {"long_name": "length of the edge"} | ({} if unit is None else {"units": unit})
         edge = {"long_name": "indices of the two points of an edge of the minimum spanning tree", "units": "1"}
-        return self._ds.assign(
-            edge=(("link", "end"), tree.edges_, edge), length=("link", tree.lengths_, about)
-        ).assign_attrs(emst=f"boxsize={points.box(boxsize)}, coordinates={tuple(points.axes)!r}")
+        return ds.assign(edge=(dims, tree.edges_, edge), length=("link", tree.lengths_, about)).assign_attrs(
+            emst=f"boxsize={points.box(boxsize)}, coordinates={tuple(points.axes)!r}"
+        )
 
     @_OfEstimator
     def hca(

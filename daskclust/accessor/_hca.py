@@ -18,7 +18,7 @@ from daskclust.core.data.lazy import along_points, lazy_along, map_points, whole
 from daskclust.core.device.arrays import is_dask, on_device_of, to_host
 from daskclust.core.hierarchy.cuts import check_count
 
-from ._results import fit, like_columns, plain_number, points_of, with_results
+from ._results import fit, like_columns, plain_number, points_of, with_results, without_hierarchy
 
 NOT_SAMPLED = -2  # label of such cells, before they are given one
 
@@ -34,6 +34,7 @@ def cluster_cells(
     rng: Any,
 ) -> xr.Dataset:
     """Return a Dataset with the hierarchy of its cells, or of a sample of them, and labels of all."""
+    ds = without_hierarchy(ds)
     points, dim, left_out = cells_in(ds, coordinates)
     labels, source = apriori_of(ds, apriori, dim)
     n, every = len(points.X), points
@@ -56,13 +57,12 @@ def cluster_cells(
     for name, labels in (("label", nearest), ("point_height", None)):
         values = _on_all(found[name].data, chosen, every.X, labels)
         ds = ds.drop_vars(name, errors="ignore").assign({name: ((dim,), values, found[name].attrs)})
-    hierarchy = found[["linkage", "is_apriori"]]
-    ds = ds.drop_vars([name for name in hierarchy.variables if name in ds.variables])
-    return ds.merge(hierarchy).assign_attrs(found.attrs)
+    return ds.merge(found[["linkage", "is_apriori"]]).assign_attrs(found.attrs)
 
 
 def with_hierarchy(ds: xr.Dataset, estimator: Any, coordinates: Sequence[str] | None) -> xr.Dataset:
     """Return a Dataset with the results of an estimator that was fitted on its cells."""
+    ds = without_hierarchy(ds)
     points, dim, left_out = cells_in(ds, coordinates)
     cut = {"n_clusters": estimator.n_clusters, "min_size": 1}
     used = {"apriori": repr(estimator.apriori_source_), **cut, **left_out}

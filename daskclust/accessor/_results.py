@@ -174,7 +174,6 @@ def with_results(
         hierarchy = {"units": None, **parameters, "normalize": int(parameters["normalize"])}
         units, attrs = {}, {"label": dict(cut or {}), "point_height": {"units": None}, "linkage": hierarchy}
         parameters |= used
-        ds = ds.drop_vars([name for name in (*_DIMS, "linkage_column") if name in ds.variables])
     elif method == "hdbscan":
         parameters |= {"boxsize": points.box(estimator.boxsize), "coordinates": repr(tuple(points.axes)), **used}
         units, attrs = dict.fromkeys(("cluster_selection_epsilon", "boxsize"), unit), {}
@@ -189,6 +188,20 @@ def with_results(
     text = ", ".join(f"{name}={_in_words(value, units.get(name))}" for name, value in parameters.items())
     result = ds.assign(variables).assign_attrs({method: text})
     return result.assign_coords(linkage_column=["id1", "id2", "height", "size"]) if "linkage" in found else result
+
+
+def without_hierarchy(ds: xr.Dataset) -> xr.Dataset:
+    """Return a Dataset without an earlier hierarchy."""
+    return without_earlier(ds, (*_DIMS, "linkage_column"), _DIMS["linkage"])
+
+
+def without_earlier(ds: xr.Dataset, names: Sequence[str], dims: Sequence[str]) -> xr.Dataset:
+    """Return a Dataset without earlier results that are along dimensions of their own, which nothing else may have."""
+    ds = ds.drop_vars([name for name in names if name in ds.variables])
+    for dim in dims:
+        if dim in ds.dims:
+            raise ValueError(f"results have a dimension {dim!r}, and so has the Dataset; ds.rename({dim}=...) first")
+    return ds
 
 
 def _of_clue(

@@ -46,6 +46,19 @@ def test_more_clusters_than_there_can_be_are_refused_before_the_work(cells: xr.D
             cells.chunk(cell=50).clust.hca(**cut)
 
 
+@pytest.mark.parametrize("names", [{"cell": "merge"}, {"channel": "merge"}, {"channel": "linkage_column"}])
+def test_dimensions_of_the_hierarchy_are_its_own(cells: xr.Dataset, names: dict[str, str]) -> None:
+    (dim,) = names.values()
+    with pytest.raises(ValueError, match=rf"have a dimension '{dim}', and so has the Dataset; ds\.rename\({dim}="):
+        cells.rename(names).clust.hca()
+
+
+def test_some_cells_of_an_earlier_result(cells: xr.Dataset) -> None:
+    some = slice(50, None)
+    wanted = cells.isel(cell=some).clust.hca(sample=40)
+    xr.testing.assert_identical(cells.clust.hca(sample=40).isel(cell=some).clust.hca(sample=40), wanted)
+
+
 def test_apriori_clusters(grouped: xr.Dataset) -> None:
     X, labels = grouped["X"].values, grouped["apriori"].values
     for order in ("height", "groups"):
