@@ -25,9 +25,11 @@ AUTO_CELLS = 100_000
 FIELD = "cytometry"
 VARIABLES = {
     "apriori": "apriori cluster", "population": "true population", "label": "cluster number, noise -1",
-    "source": "number of the file, from 0",
+    "source": "number of the file, from 0", "point_height": "sum of the heights of the merges above the cell",
 }  # fmt: skip
-"""What a cell has beside its channels, all whole numbers."""
+"""What a cell has beside its channels: whole numbers, but for `HEIGHT`."""
+
+HEIGHT = "point_height"
 
 
 def labels_of(labels: Any, n: int) -> npt.NDArray[np.int64]:
@@ -38,8 +40,10 @@ def labels_of(labels: Any, n: int) -> npt.NDArray[np.int64]:
     return numbers
 
 
-def whole_column(values: Any, name: str, source: str) -> Any:
-    """Return a column (n,), of numpy or dask, as the whole numbers that it must hold."""
+def column_beside(values: Any, name: str, source: str) -> Any:
+    """Return a column (n,), of numpy or dask, as the whole numbers that it must hold, or the heights of cells."""
+    if name == HEIGHT:
+        return values.astype(np.float64)
     return by_blocks(_whole_numbers, values, np.int64, "whole", name=name, source=source)
 
 
