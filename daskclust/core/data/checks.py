@@ -15,7 +15,7 @@ from daskclust.core.device.arrays import is_cuda, is_dask, library
 _MOST_POINTS = 2**31 - 64
 MOST_CELLS = 2**62
 _FARTHEST_CELL = 2**52
-_LEAST_EXTENT = 1e-150
+_LEAST_EXTENT = 2.0**-511  # its square is the smallest normal float64
 
 
 def check_number(name: str, value: Any) -> float:
