@@ -13,12 +13,12 @@ import xarray as xr
 from daskclust.core import hierarchy as tree
 from daskclust.core.data.checks import check_number, check_whole
 from daskclust.core.data.columns import plain
-from daskclust.core.data.inputs import NOT_CLUSTERED, Points, cells_of, split_points
+from daskclust.core.data.inputs import NOT_CLUSTERED, Points, points_of_cells
 from daskclust.core.data.lazy import along_points, lazy_along, map_points, whole
 from daskclust.core.device.arrays import is_dask, on_device_of, to_host
 from daskclust.core.hierarchy.cuts import check_count
 
-from ._results import fit, like_columns, plain_number, points_of, with_results, without_hierarchy
+from ._results import dims_of, fit, like_columns, plain_number, points_of, with_results, without_hierarchy
 
 NOT_SAMPLED = -2  # label of such cells, before they are given one
 
@@ -105,13 +105,10 @@ def cells_in(ds: xr.Dataset, coordinates: Sequence[str] | None) -> tuple[Points,
     """Return the coordinates of all cells, their dimension, and the channels that are left out."""
     if coordinates is not None or "X" not in ds.variables:
         points = points_of(ds, coordinates)
-        return points, ds[points.axes[0]].dims[0], {}
-    X = cells_of(ds)
-    points = split_points(plain("X", X), ())
-    if "channel" in X.coords:
-        points = points._replace(axes=tuple(map(str, X["channel"].values)))
-    left_out = {NOT_CLUSTERED: str(ds.attrs[NOT_CLUSTERED])} if X.size < ds["X"].size else {}
-    return points, X.dims[0], left_out
+        return points, dims_of(ds, points)[0], {}
+    points = points_of_cells(ds)
+    left_out = {NOT_CLUSTERED: str(ds.attrs[NOT_CLUSTERED])} if points.X.size < ds["X"].size else {}
+    return points, dims_of(ds, points)[0], left_out
 
 
 def apriori_of(ds: xr.Dataset, apriori: Any, dim: Hashable) -> tuple[Any, Any]:

@@ -15,7 +15,7 @@ from daskclust.clue.lengths import given_lengths, is_one
 from daskclust.core.data.checks import axis_periods
 from daskclust.core.data.columns import plain
 from daskclust.core.data.datasets import variable_of
-from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT, Points, split_points
+from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT, Points, cells_of, has_cells, split_points
 from daskclust.core.data.lazy import lazy_along
 from daskclust.core.data.units import words
 from daskclust.core.device.arrays import is_dask
@@ -62,10 +62,17 @@ def points_of(ds: xr.Dataset, coordinates: Sequence[str] | None) -> Points:
     """Return coordinates and all other variables along their dimension."""
     if isinstance(coordinates, str):
         raise ValueError(f"coordinates must be a sequence of names, got {coordinates!r}; write ({coordinates!r},)")
-    if coordinates is None and "x" not in ds.variables:
+    if coordinates is None and "x" not in ds.variables and not has_cells(ds):
         names = ", ".join(map(str, ds.variables)) or "no variables"
         raise ValueError(f'the Dataset has no variable x, but {names}; name the positions: coordinates=("...",)')
     return split_points(ds, (*LAYER, *EVENT, *WEIGHT), coordinates)
+
+
+def dims_of(ds: xr.Dataset, points: Points) -> tuple[Any, ...]:
+    """Return the dimension of the points in a Dataset, in a tuple."""
+    is_matrix = points.dataset is None and "X" in ds.variables
+    dims: tuple[Any, ...] = cells_of(ds).dims[:1] if is_matrix else ds[points.axes[0]].dims
+    return dims
 
 
 def in_roles(points: Points, roles: Roles) -> tuple[Points, dict[str, str | None]]:

@@ -214,9 +214,9 @@ def read_cells(
     xarray.Dataset
         ``X`` (cell, channel), float32 where the file has these, else float64; ``channel`` are the names, or
         ``channel_1``, ``channel_2`` ... where the file has none. ``apriori``, ``population`` and ``label`` (cell),
-        int64, are columns with these names, and so are ``source`` and ``point_height`` (float64), unless `channels` are
-        chosen; then `apriori` alone is read beside them. NaN and inf are kept: estimators refuse them. ``attrs`` of FCS
-        files, and of all that is transformed here, are those of `open_fcs`.
+        int64, are columns with these names, and so are ``source`` and what ``ds.clust.hca``, ``hdbscan`` and ``dbscan``
+        add, unless `channels` are chosen; then `apriori` alone is read beside them. NaN and inf are kept: estimators
+        refuse them. ``attrs`` of FCS files, and of all that is transformed here, are those of `open_fcs`.
 
     Raises
     ------

@@ -13,7 +13,7 @@ from daskclust.core.data.fields import Field
 from daskclust.core.data.inputs import stack
 from daskclust.core.data.quote import listed, meant, quoted, repeated
 from daskclust.io.cytometry.gmhc import numbered
-from daskclust.io.cytometry.rows import FIELD, HEIGHT, VARIABLES, cells_dataset, choose_channels, column_beside
+from daskclust.io.cytometry.rows import FIELD, FLOATS, VARIABLES, cells_dataset, choose_channels, column_beside
 from daskclust.io.files import PARQUET
 from daskclust.io.schema import Naming
 from daskclust.io.tables.parquet_read import read_parquet
@@ -39,7 +39,7 @@ class _Cells(Naming):
 
     def is_float(self, name: str) -> bool:
         is_variable = name in VARIABLES and self.channels is None and (self.apriori is None or name != "apriori")
-        return name != self.apriori and (name == HEIGHT or not is_variable)
+        return name != self.apriori and (name in FLOATS or not is_variable)
 
     def names(self, found: Sequence[str] | None, count: int) -> list[str]:
         return numbered(count) if found is None else list(found)

@@ -132,12 +132,12 @@ def test_round_trip_of_cells(tmp_path: Path, suffix: str, chunks: int | None) ->
 def test_clustered_cells_are_read_as_they_were(
     tmp_path: Path, suffix: str, chunks: int | None, sample: int | None
 ) -> None:
-    found = cytometry(80, 2, rng=0).clust.hca(0.1, n_clusters=3, sample=sample)
+    found = cytometry(80, 2, rng=0).clust.dbscan(1.0).clust.hdbscan(5).clust.hca(0.1, n_clusters=3, sample=sample)
     path = tmp_path / f"cells{suffix}"
     write_cells(found, path)
     back = read_cells(path, chunks=chunks, transform=None)
     assert back["channel"].values.tolist() == found["channel"].values.tolist()
-    for name in ("label", "point_height"):
+    for name in ("label", "point_height", "is_core", "probability", "outlier_score"):
         np.testing.assert_allclose(back[name], found[name], rtol=1e-7)
     again = back.clust.hca(0.1, n_clusters=3, sample=sample)
     np.testing.assert_array_equal(again["label"], found["label"])
