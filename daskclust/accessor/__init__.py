@@ -17,7 +17,18 @@ from daskclust.parameters import described
 from daskclust.systems import SYSTEMS
 
 from ._hca import cluster_cells, with_hierarchy
-from ._results import WITHOUT_EFFECT, Name, Roles, fit, in_roles, points_of, system_of, with_results
+from ._results import (
+    WITHOUT_EFFECT,
+    Name,
+    Roles,
+    dims_of,
+    fit,
+    in_roles,
+    points_of,
+    system_of,
+    with_results,
+    without_earlier,
+)
 from ._showers import SHOWER_AXES, showers
 
 if TYPE_CHECKING:
@@ -72,7 +83,8 @@ class ClustAccessor:
     Notes
     -----
     Lengths are in the unit of the coordinates. `coordinates` names the variables that are coordinates, all converted to
-    the unit of the first (default: ``x``, ``y``, and ``z`` where there is no ``layer``). `event` names the variable
+    the unit of the first (default: ``x``, ``y``, and ``z`` where there is no ``layer``; without ``x`` the channels of
+    ``X`` (cell, channel)). `event` names the variable
     with events, each clustered by itself (default: ``event`` where it is no coordinate; None: not used).
     `partition` is how a Dataset of dask arrays is divided: see ``fit``. DBSCAN samples several chunks without events.
 
@@ -292,14 +304,15 @@ class ClustAccessor:
         """
         from daskclust.hdbscan.emst import EMST
 
-        points = points_of(self._ds, coordinates)
+        points, dims = points_of(self._ds, coordinates), ("link", "end")
+        ds = without_earlier(self._ds, ("edge", "length"), dims)
         tree = EMST(boxsize).fit(points, partition=partition)
         unit = points.unit
         about = {"long_name": "length of the edge"} | ({} if unit is None else {"units": unit})
         edge = {"long_name": "indices of the two points of an edge of the minimum spanning tree", "units": "1"}
-        return self._ds.assign(
-            edge=(("link", "end"), tree.edges_, edge), length=("link", tree.lengths_, about)
-        ).assign_attrs(emst=f"boxsize={points.box(boxsize)}, coordinates={tuple(points.axes)!r}")
+        return ds.assign(edge=(dims, tree.edges_, edge), length=("link", tree.lengths_, about)).assign_attrs(
+            emst=f"boxsize={points.box(boxsize)}, coordinates={tuple(points.axes)!r}"
+        )
 
     @_OfEstimator
     def hca(
@@ -390,10 +403,12 @@ class ClustAccessor:
     def _hits(self, builder: Any) -> Points:
         """Return the times of pixel hits, which are converted to ns where they have a unit, or their frames."""
         if builder.dt_max is None:
-            return Points(self._ds["frame"].data[:, None], ("frame",), {})
+            return Points(self._ds["frame"].data[:, None], ("frame",), {}, dataset=self._ds)
         toa = self._ds["toa"]
-        return Points(toa.data[:, None], ("toa",), {}, units={"toa": "ns"} if "units" in toa.attrs else {})
+        return Points(
+            toa.data[:, None], ("toa",), {}, units={"toa": "ns"} if "units" in toa.attrs else {}, dataset=self._ds
+        )
 
     def _with(self, estimator: Any, points: Points, used: dict[str, Any]) -> xr.Dataset:
         """Return the Dataset with the results along the dimension of the points."""
-        return with_results(self._ds, estimator, points, self._ds[points.axes[0]].dims, used)
+        return with_results(self._ds, estimator, points, dims_of(self._ds, points), used)

@@ -13,11 +13,12 @@ import xarray as xr
 from daskclust.core import hierarchy as tree
 from daskclust.core.data.checks import check_number, check_whole
 from daskclust.core.data.columns import plain
-from daskclust.core.data.inputs import NOT_CLUSTERED, Points, cells_of, split_points
+from daskclust.core.data.inputs import NOT_CLUSTERED, Points, points_of_cells
 from daskclust.core.data.lazy import along_points, lazy_along, map_points, whole
 from daskclust.core.device.arrays import is_dask, on_device_of, to_host
+from daskclust.core.hierarchy.cuts import check_count
 
-from ._results import fit, like_columns, plain_number, points_of, with_results
+from ._results import dims_of, fit, like_columns, plain_number, points_of, with_results, without_hierarchy
 
 NOT_SAMPLED = -2  # label of such cells, before they are given one
 
@@ -33,6 +34,7 @@ def cluster_cells(
     rng: Any,
 ) -> xr.Dataset:
     """Return a Dataset with the hierarchy of its cells, or of a sample of them, and labels of all."""
+    ds = without_hierarchy(ds)
     points, dim, left_out = cells_in(ds, coordinates)
     labels, source = apriori_of(ds, apriori, dim)
     n, every = len(points.X), points
@@ -55,13 +57,12 @@ def cluster_cells(
     for name, labels in (("label", nearest), ("point_height", None)):
         values = _on_all(found[name].data, chosen, every.X, labels)
         ds = ds.drop_vars(name, errors="ignore").assign({name: ((dim,), values, found[name].attrs)})
-    hierarchy = found[["linkage", "is_apriori"]]
-    ds = ds.drop_vars([name for name in hierarchy.variables if name in ds.variables])
-    return ds.merge(hierarchy).assign_attrs(found.attrs)
+    return ds.merge(found[["linkage", "is_apriori"]]).assign_attrs(found.attrs)
 
 
 def with_hierarchy(ds: xr.Dataset, estimator: Any, coordinates: Sequence[str] | None) -> xr.Dataset:
     """Return a Dataset with the results of an estimator that was fitted on its cells."""
+    ds = without_hierarchy(ds)
     points, dim, left_out = cells_in(ds, coordinates)
     cut = {"n_clusters": estimator.n_clusters, "min_size": 1}
     used = {"apriori": repr(estimator.apriori_source_), **cut, **left_out}
@@ -104,13 +105,10 @@ def cells_in(ds: xr.Dataset, coordinates: Sequence[str] | None) -> tuple[Points,
     """Return the coordinates of all cells, their dimension, and the channels that are left out."""
     if coordinates is not None or "X" not in ds.variables:
         points = points_of(ds, coordinates)
-        return points, ds[points.axes[0]].dims[0], {}
-    X = cells_of(ds)
-    points = split_points(plain("X", X), ())
-    if "channel" in X.coords:
-        points = points._replace(axes=tuple(map(str, X["channel"].values)))
-    left_out = {NOT_CLUSTERED: str(ds.attrs[NOT_CLUSTERED])} if X.size < ds["X"].size else {}
-    return points, X.dims[0], left_out
+        return points, dims_of(ds, points)[0], {}
+    points = points_of_cells(ds)
+    left_out = {NOT_CLUSTERED: str(ds.attrs[NOT_CLUSTERED])} if points.X.size < ds["X"].size else {}
+    return points, dims_of(ds, points)[0], left_out
 
 
 def apriori_of(ds: xr.Dataset, apriori: Any, dim: Hashable) -> tuple[Any, Any]:
@@ -131,11 +129,14 @@ def apriori_of(ds: xr.Dataset, apriori: Any, dim: Hashable) -> tuple[Any, Any]:
 
 
 def cut_of(n_clusters: int | None, height: float | None, min_size: int | float, n: int) -> dict[str, Any]:
-    """Return how the hierarchy of n cells is cut, checked before it is there."""
+    """Return how the hierarchy of n cells, 0 if not known, is cut, checked before it is there."""
     if n_clusters is not None and height is not None:
         raise ValueError(f"got n_clusters={n_clusters!r} and height={height!r}; give one of them")
     tree.least_size(min_size, n)
     size = {"min_size": plain_number(min_size)}
     if height is not None:
         return {"height": check_number("height", height), **size}
-    return {"n_clusters": min(2, max(1, n)) if n_clusters is None else check_whole("n_clusters", n_clusters, 1), **size}
+    n_clusters = min(2, max(1, n)) if n_clusters is None else check_whole("n_clusters", n_clusters, 1)
+    if n:
+        check_count(n_clusters, min_size, n, n)
+    return {"n_clusters": n_clusters, **size}

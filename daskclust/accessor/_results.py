@@ -15,7 +15,7 @@ from daskclust.clue.lengths import given_lengths, is_one
 from daskclust.core.data.checks import axis_periods
 from daskclust.core.data.columns import plain
 from daskclust.core.data.datasets import variable_of
-from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT, Points, split_points
+from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT, Points, cells_of, has_cells, split_points
 from daskclust.core.data.lazy import lazy_along
 from daskclust.core.data.units import words
 from daskclust.core.device.arrays import is_dask
@@ -62,10 +62,17 @@ def points_of(ds: xr.Dataset, coordinates: Sequence[str] | None) -> Points:
     """Return coordinates and all other variables along their dimension."""
     if isinstance(coordinates, str):
         raise ValueError(f"coordinates must be a sequence of names, got {coordinates!r}; write ({coordinates!r},)")
-    if coordinates is None and "x" not in ds.variables:
+    if coordinates is None and "x" not in ds.variables and not has_cells(ds):
         names = ", ".join(map(str, ds.variables)) or "no variables"
         raise ValueError(f'the Dataset has no variable x, but {names}; name the positions: coordinates=("...",)')
     return split_points(ds, (*LAYER, *EVENT, *WEIGHT), coordinates)
+
+
+def dims_of(ds: xr.Dataset, points: Points) -> tuple[Any, ...]:
+    """Return the dimension of the points in a Dataset, in a tuple."""
+    is_matrix = points.dataset is None and "X" in ds.variables
+    dims: tuple[Any, ...] = cells_of(ds).dims[:1] if is_matrix else ds[points.axes[0]].dims
+    return dims
 
 
 def in_roles(points: Points, roles: Roles) -> tuple[Points, dict[str, str | None]]:
@@ -174,7 +181,6 @@ def with_results(
         hierarchy = {"units": None, **parameters, "normalize": int(parameters["normalize"])}
         units, attrs = {}, {"label": dict(cut or {}), "point_height": {"units": None}, "linkage": hierarchy}
         parameters |= used
-        ds = ds.drop_vars([name for name in (*_DIMS, "linkage_column") if name in ds.variables])
     elif method == "hdbscan":
         parameters |= {"boxsize": points.box(estimator.boxsize), "coordinates": repr(tuple(points.axes)), **used}
         units, attrs = dict.fromkeys(("cluster_selection_epsilon", "boxsize"), unit), {}
@@ -189,6 +195,20 @@ def with_results(
     text = ", ".join(f"{name}={_in_words(value, units.get(name))}" for name, value in parameters.items())
     result = ds.assign(variables).assign_attrs({method: text})
     return result.assign_coords(linkage_column=["id1", "id2", "height", "size"]) if "linkage" in found else result
+
+
+def without_hierarchy(ds: xr.Dataset) -> xr.Dataset:
+    """Return a Dataset without an earlier hierarchy."""
+    return without_earlier(ds, (*_DIMS, "linkage_column"), _DIMS["linkage"])
+
+
+def without_earlier(ds: xr.Dataset, names: Sequence[str], dims: Sequence[str]) -> xr.Dataset:
+    """Return a Dataset without earlier results that are along dimensions of their own, which nothing else may have."""
+    ds = ds.drop_vars([name for name in names if name in ds.variables])
+    for dim in dims:
+        if dim in ds.dims:
+            raise ValueError(f"results have a dimension {dim!r}, and so has the Dataset; ds.rename({dim}=...) first")
+    return ds
 
 
 def _of_clue(

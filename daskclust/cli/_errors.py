@@ -166,7 +166,11 @@ def _name_of(parameter: Any) -> str:
 
 
 def in_options(text: str, command: Any) -> str:
-    """Return a remedy with options of a command for Python's parameters: ``data_set=1`` is ``--data-set 1``."""
+    """Return a remedy with options of a command for Python's parameters: ``data_set=1`` is ``--data-set 1``.
+
+    Code for arrays is left out: a command has files.
+    """
+    text = text.partition(", e.g. X[")[0]
     options = {parameter.name: _name_of(parameter) for parameter in (command.params if command else ())}
 
     def option(found: re.Match[str]) -> str:

@@ -112,7 +112,7 @@ def hca(
     from daskclust.io.cytometry.rows import prepared_in_words
     from daskclust.io.cytometry.transform import aside
 
-    cut_of(n_clusters, height, min_size, 1)  # type: ignore[arg-type]
+    cut_of(n_clusters, height, min_size, 0)  # type: ignore[arg-type]
     asked, column = _apriori(apriori)
     opened = partial(_open, assignments=assignments, reading=file.reading | {"apriori": column})
     if run.dry_run:
@@ -241,8 +241,7 @@ def _table(result: xr.Dataset, count: int) -> xr.Dataset:
     from daskclust.io.cytometry.write import columns_of
     from daskclust.properties import cluster_table
 
-    # heights of points would be a channel
-    cells = columns_of(result.drop_vars(["point_height", "linkage", "is_apriori", "linkage_column"]).as_numpy())
+    cells = columns_of(result.as_numpy())
     channels = [str(name) for name in cells if name not in VARIABLES]
     return cluster_table(cells, weight=None, coords=channels, n_clusters=count)
 

@@ -12,8 +12,7 @@ import numpy as np
 
 from daskclust.core import hierarchy
 from daskclust.core.data.checks import check_whole
-from daskclust.core.data.columns import plain
-from daskclust.core.data.inputs import Points, cells_of, read_new_points, read_points, split_points, table_of
+from daskclust.core.data.inputs import Points, points_of_cells, read_new_points, read_points, split_points, table_of
 from daskclust.core.data.lazy import along_points, map_rows, whole
 from daskclust.core.data.nested import nest, without_lists
 from daskclust.core.device.arrays import is_dask, keeping_device, library, on_device_of, to_host
@@ -334,10 +333,7 @@ def _cells(data: Any) -> Any:
         return data
     if library(data) != "xarray":
         return split_points(table["X"], ())._replace(columns=table)
-    X = cells_of(data)
-    axes = tuple(map(str, X["channel"].values)) if "channel" in X.coords else None
-    points = split_points(plain("X", X), ())
-    return points._replace(columns=table, axes=axes or points.axes)
+    return points_of_cells(data)._replace(columns=table)
 
 
 def _far_spreads(X: Any, axes: Sequence[Any]) -> str:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from daskclust.core.data.checks import check_spread
 from daskclust.core.device.arrays import Cuda, Host, device_of, to_host
 from daskclust.core.run.plan import Cost, WholePlan
 from daskclust.core.space.extent import extent_of
@@ -148,6 +149,7 @@ def _check_coordinates(chunk: Chunk) -> None:
     farthest = max(abs(low).max(initial=0.0), abs(high).max(initial=0.0))
     if farthest > LARGEST:
         raise ValueError(f"X reaches {farthest:g}, whose square is too large for float64; divide X by a power of ten")
+    check_spread(low, high)
 
 
 def _check_nested(labels: NDArray[np.int64]) -> None:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from daskclust.core.data.checks import check_spread
 from daskclust.core.device.arrays import HOST, Cuda, Host, Reused, device_of, to_host
 from daskclust.core.device.threads import thread_count
 from daskclust.core.space.bucket_sort import sort_points
@@ -91,6 +92,7 @@ def spanning_tree(
     spans = [cycle or b - a for a, b, cycle in zip(low.tolist(), high.tolist(), period, strict=True)]
     if not math.isfinite(sum(span * span for span in spans)):
         raise ValueError(f"squared distances of the points exceed float64: the extent is {max(spans):.3g}")
+    check_spread(low, high)
     if n < 2:
         nothing = device.empty((0, 2), np.int64), device.empty(0, np.float64)
         return SpanningTree(*nothing, device.full(n, 0.0, np.float64) if core is None else core)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.data.boxes import box_in, box_sides
 from daskclust.core.data.columns import numbers_of
 from daskclust.core.data.datasets import dataset_of
 from daskclust.core.data.inputs import check_one_dimension
@@ -74,6 +77,7 @@ def cluster_table(
     coords : sequence of str, optional
         Variables with positions, finite; converted to the unit of the first one. Default: those of ``x``, ``y`` and
         ``z`` that `ds` has. Not for angles, whose means are wrong where they wrap, nor Timepix hits.
+        Positions are taken as they are: `halo_table` has clusters across the faces of a periodic box.
     log_weight : float, optional
         Weigh positions by max(0, log_weight + ln(w / W)), where w is the weight of the point and W that of its
         cluster, as calorimeters do: 2.9 in CMS software. Not of Timepix hits. Default: by the weight itself.
@@ -188,11 +192,28 @@ def cluster_table(
         first = functools.partial(summarise, names=names, peaks=True)
         steps = replace(steps, summarise=first, again=(again, merge_again))
     columns = _lazy.columns(arrays, steps, rows)
+    _warn_of_faces(ds, unit, names, columns)
     if is_cuda(like := arrays[f"[{names[0]}]"]):
         columns = {name: on_device_of(like, column) if column.ndim else column for name, column in columns.items()}
     taken = {*columns, *names, "layer"}
     columns = {**columns, **group_columns(ds, ds[names[0]], arrays["labels"], rows, taken)}
     return table_of(columns, _units(ds, columns, weight, dict.fromkeys(names, unit)))
+
+
+def _warn_of_faces(ds: xr.Dataset, unit: str | None, names: tuple[str, ...], columns: Mapping[str, Any]) -> None:
+    """Warn of clusters that are so wide that they may be across a face of the periodic box; lazy ones are not known."""
+    axes = [name for name in names if name in _COORDS]
+    if ds.attrs.get("boxsize") is None or _lazy.is_lazy(columns):
+        return
+    for axis, side in zip(axes, box_sides(box_in(ds, unit), axes), strict=True):
+        wide = np.flatnonzero(columns[f"{axis}_max"] - columns[f"{axis}_min"] > (side or np.inf) / 2)
+        if len(wide):
+            warnings.warn(
+                f"cluster {wide[0]} has more than half of the box along {axis}: if it is across a face, its means are "
+                "wrong; properties.halo_table takes periodic boxes",
+                stacklevel=4,
+            )
+            return
 
 
 def _coordinate_names(ds: xr.Dataset, coords: Sequence[str] | None) -> tuple[str, ...]:

@@ -64,7 +64,7 @@ def spherical_overdensity(
     ds: xr.Dataset,
     labels: str | xr.DataArray | npt.ArrayLike = "label",
     *,
-    definitions: Sequence[str] = ("200c", "200m", "vir"),
+    definitions: str | Sequence[str] = ("200c", "200m", "vir"),
     boxsize: float | Sequence[float | None] | str | None = "auto",
     mass: str = "mass",
 ) -> xr.Dataset:
@@ -79,7 +79,7 @@ def spherical_overdensity(
         needed for units without 1/h.
     labels : str or array_like of int, shape (n,), default "label"
         Halo numbers, -1 for particles in none: a variable of `ds`, or an array.
-    definitions : sequence of str, default ("200c", "200m", "vir")
+    definitions : str or sequence of str, default ("200c", "200m", "vir")
         Densities: a number with ``c``, times the critical density of the universe, or with ``m``, times its mean
         density of matter; ``vir`` is Bryan and Norman's for a flat universe.
     boxsize : float, sequence of float, "auto" or None, default "auto"
@@ -143,7 +143,7 @@ def spherical_overdensity(
     check_one_dimension({name: ds[name].dims for name in (*_AXES, mass)}, [*_AXES, mass])
     unit, ratios = common({name: ds[name].attrs.get("units") for name in _AXES}, ds.attrs.get("hubble"))
     mass_unit = ds[mass].attrs.get("units")
-    known = densities(ds.attrs, tuple(definitions), unit, mass_unit)
+    known = densities(ds.attrs, (definitions,) if isinstance(definitions, str) else tuple(definitions), unit, mass_unit)
     arrays = checked({"labels": label_values(ds, labels), **arrays}, ds["x"].shape, {})
     arrays |= {name: converted(arrays[name], by) for name, by in ratios.items()}
     period = tuple(box_sides(box_in(ds, unit, boxsize), _AXES))

@@ -13,8 +13,9 @@ import pytest
 import xarray as xr
 from cases.clue import raise_if_dask_computes
 from cases.lanes import quick_first
+from sklearn.base import clone
 
-from daskclust import datasets, io
+from daskclust import CLUE, DBSCAN, HDBSCAN, FriendsOfFriends, datasets, io
 from daskclust.systems import SYSTEMS
 
 ORDERS = {
@@ -207,6 +208,28 @@ def test_no_points(data: str, name: str, kwargs: Any, wrong: Any, chunked: bool)
     assert (found[result].chunks is not None) == chunked
     with pytest.raises(ValueError, match="must be"):
         getattr(empty.clust, name)(**kwargs | wrong)
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize(
+    ("name", "estimator"),
+    [("clue", CLUE(1.0, 3.0)), ("dbscan", DBSCAN(1.0)), ("fof", FriendsOfFriends(1.0)), ("hdbscan", HDBSCAN())],
+)
+def test_cells_are_points_of_all_systems(name: str, estimator: Any, chunked: bool) -> None:
+    cells = datasets.cytometry(200, 3, rng=0)
+    cells = cells.assign(event=("cell", np.arange(200) % 2), level=("step", [1]))
+    cells.attrs["not_clustered"] = cells["channel"].values[1]
+    wanted = clone(estimator).fit(cells["X"].values[:, ::2], event=cells["event"].values).labels_
+    for ds in (cells, cells.transpose()):
+        ds = ds.chunk(cell=70) if chunked else ds
+        parameters = {key: value for key, value in estimator.get_params().items() if key != "metric_params"}
+        found = getattr(ds.clust, name)(**parameters)
+        assert found["label"].dims == ("cell",)
+        assert (found["label"].chunks is not None) == chunked
+        np.testing.assert_array_equal(found["label"], wanted)
+        fitted = clone(estimator).fit(ds)
+        np.testing.assert_array_equal(fitted.labels_, wanted)
+        np.testing.assert_array_equal(ds.clust.assign(fitted)["label"], wanted)
 
 
 @pytest.mark.parametrize(("name", "first"), [("clue", (10.0, 5.0)), ("dbscan", (0.2,)), ("fof", (0.2,)), ("hca", ())])

@@ -37,6 +37,28 @@ def test_cuts(cells: xr.Dataset) -> None:
     assert low["label"].attrs["height"] == height
 
 
+def test_more_clusters_than_there_can_be_are_refused_before_the_work(cells: xr.Dataset) -> None:
+    for cut, most in (
+        ({"n_clusters": 201}, "200 clusters"),
+        ({"n_clusters": 3, "min_size": 80}, "2 clusters of at least"),
+    ):
+        with raise_if_dask_computes(), pytest.raises(ValueError, match=f"the 200 points have at most {most}"):
+            cells.chunk(cell=50).clust.hca(**cut)
+
+
+@pytest.mark.parametrize("names", [{"cell": "merge"}, {"channel": "merge"}, {"channel": "linkage_column"}])
+def test_dimensions_of_the_hierarchy_are_its_own(cells: xr.Dataset, names: dict[str, str]) -> None:
+    (dim,) = names.values()
+    with pytest.raises(ValueError, match=rf"have a dimension '{dim}', and so has the Dataset; ds\.rename\({dim}="):
+        cells.rename(names).clust.hca()
+
+
+def test_some_cells_of_an_earlier_result(cells: xr.Dataset) -> None:
+    some = slice(50, None)
+    wanted = cells.isel(cell=some).clust.hca(sample=40)
+    xr.testing.assert_identical(cells.clust.hca(sample=40).isel(cell=some).clust.hca(sample=40), wanted)
+
+
 def test_apriori_clusters(grouped: xr.Dataset) -> None:
     X, labels = grouped["X"].values, grouped["apriori"].values
     for order in ("height", "groups"):

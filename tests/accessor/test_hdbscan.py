@@ -53,3 +53,13 @@ def test_the_minimum_spanning_tree_is_beside_the_points(box: xr.Dataset) -> None
     np.testing.assert_array_equal(found["length"], tree.lengths_)
     assert found["length"].attrs["units"] == "Mpc/h"
     assert "boxsize=" in found.attrs["emst"]
+
+
+def test_a_tree_of_some_points_of_an_earlier_one() -> None:
+    ds = xr.Dataset({"x": ("hit", np.arange(9.0) ** 2)})
+    some = slice(None, 5)
+    found = ds.clust.emst(coordinates=("x",)).isel(hit=some).clust.emst(coordinates=("x",))
+    xr.testing.assert_identical(found, ds.isel(hit=some).clust.emst(coordinates=("x",)))
+    for dim in ("link", "end"):
+        with pytest.raises(ValueError, match=rf"have a dimension '{dim}', and so has the Dataset; ds\.rename\({dim}="):
+            ds.rename(hit=dim).clust.emst()

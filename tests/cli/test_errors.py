@@ -101,6 +101,23 @@ LINES = [  # what is wrong, the value that is shown, and a word of the remedy
 ]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "clue nan.csv --dc 1 --rhoc 1",
+        "dbscan nan.csv --eps 1",
+        "fof nan.csv --linking-length 1",
+        "hdbscan nan.csv",
+        "hca nan.csv --threshold 1",
+        "hca nan.csv --threshold 1 --apriori 2",
+    ],
+)
+def test_the_remedy_for_nan_is_not_of_arrays(told, line):
+    _, what, hint = told(line)
+    assert what in ("X contains NaN: X[1, 1] = nan", "X contains NaN or infinity")
+    assert hint == "remove such points first"
+
+
 @pytest.mark.parametrize(("line", "value", "remedy"), LINES)
 def test_the_value_and_the_remedy(told, monkeypatch, line, value, remedy):
     if "--cuda" in line.split():

@@ -57,6 +57,9 @@ def test_coordinates_whose_squares_are_no_numbers():
             ):
                 compute(points)
     assert np.isfinite(compute(X * 1e148)).all()
+    for points in (X * 1e-160, chunked(X * 1e-160)):
+        with pytest.raises(ValueError, match=r"squares of such distances are too small for float64; give it in a sm"):
+            compute(points)
 
 
 @pytest.mark.parametrize(

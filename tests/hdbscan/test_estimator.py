@@ -87,6 +87,9 @@ def test_what_is_refused() -> None:
             estimator.fit(np.where(np.arange(len(X))[:, None] + [0, 1] == [-1, 4], np.nan, X))
         with pytest.raises(ValueError, match="squares of such distances are not finite"):
             estimator.fit(1e300 * X)
+        for tiny in (1e-160 * X, da.from_array(1e-160 * X, chunks=(50, 2))):
+            with pytest.raises(ValueError, match="too small for float64; give it in a smaller unit"):
+                np.asarray(estimator.fit(tiny)._tree.edges)
     with pytest.raises(ValueError, match="event must have one value for each of the 150 points"):
         HDBSCAN().fit(X, event=[0, 1])
     with pytest.raises(ValueError, match='partition must be "auto", "layers" or a Partition'):

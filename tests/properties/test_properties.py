@@ -380,3 +380,19 @@ def test_wrong_input(change: dict[str, Any], kwargs: dict[str, Any], message: st
         ds[name][7] = value
     with pytest.raises(ValueError, match=message):
         cluster_table(ds if chunks is None else ds.chunk(hit=chunks), **kwargs).compute()
+
+
+def test_a_cluster_across_a_face_of_the_box_is_told() -> None:
+    positions = {"x": ("point", [0.1, 9.9, 5.0]), "y": ("point", [1.0, 1.0, 2.0])}
+    ds = xr.Dataset(positions, attrs={"boxsize": 10.0})
+    with pytest.warns(UserWarning, match="cluster 1 has more than half of the box along x.*properties.halo_table"):
+        cluster_table(ds, [1, 1, 0], weight=None)
+    for other, coords in ((ds, ("y",)), (ds.drop_attrs(), None), (ds.assign_attrs(boxsize=[None, 10.0]), None)):
+        cluster_table(other, [1, 1, 0], weight=None, coords=coords)
+    cluster_table(ds, [1, 2, 0], weight=None)
+    ds["x"].attrs["units"] = ds["y"].attrs["units"] = "cm"
+    with pytest.warns(UserWarning, match="cluster 1 has"):
+        cluster_table(ds.assign_attrs(boxsize=100.0, boxsize_units="mm"), [1, 1, 0], weight=None)
+    cluster_table(ds.assign_attrs(boxsize=100.0), [1, 1, 0], weight=None)
+    lazy = cluster_table(ds.chunk(point=2), [1, 1, 0], weight=None, n_clusters=2)
+    assert float(lazy["x"][1]) == 5.0

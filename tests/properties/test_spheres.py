@@ -128,6 +128,8 @@ def test_nfw_halos_have_the_masses_of_colossus(c: float, z: float) -> None:
     box = 20.0
     ds = sampled((X + 0.995 * box) % box, total / n, boxsize=box, redshift=z)
     found = spherical_overdensity(ds, np.zeros(n + 17, int), definitions=definitions).isel(cluster=0)
+    one = spherical_overdensity(ds, np.zeros(n + 17, int), definitions="200c").isel(cluster=0)
+    assert one.identical(found[list(one.variables)])
     for name in definitions:
         allowed = 4 * total / n / m[name]  # four particles; a mass moves the radius, which moves the mass
         assert float(found[f"m_{name}"]) == pytest.approx(m[name], rel=allowed), name

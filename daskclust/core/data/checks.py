@@ -15,6 +15,7 @@ from daskclust.core.device.arrays import is_cuda, is_dask, library
 _MOST_POINTS = 2**31 - 64
 MOST_CELLS = 2**62
 _FARTHEST_CELL = 2**52
+_LEAST_EXTENT = 2.0**-511  # its square is the smallest normal float64
 
 
 def check_number(name: str, value: Any) -> float:
@@ -144,6 +145,16 @@ def check_extent(low: NDArray[np.float64], high: NDArray[np.float64], tile: floa
                 f"X reaches {farthest:g} along axis {axis}, over 2**52 times the distance {width:g} of neighbours; "
                 "remove far outliers, or use larger distances"
             )
+
+
+def check_spread(low: NDArray[np.float64], high: NDArray[np.float64]) -> None:
+    """Refuse different points that are so near to each other that squares of their distances are 0."""
+    extent = float((high - low).max(initial=0.0))
+    if 0 < extent < _LEAST_EXTENT:
+        raise ValueError(
+            f"X has an extent of {extent:g}, and squares of such distances are too small for float64; give it in a "
+            "smaller unit"
+        )
 
 
 def check_cells(groups: int, shape: Sequence[int], n: int) -> None:

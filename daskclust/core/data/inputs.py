@@ -183,6 +183,20 @@ def cells_of(ds: Any) -> Any:
     return X if all(kept) or not any(kept) else X.isel(channel=kept)
 
 
+def has_cells(ds: Any) -> bool:
+    """Return whether the points of a Dataset are cells: it has ``X`` (cell, channel), and no ``x``."""
+    return "x" not in ds.variables and "X" in ds.variables and ds["X"].ndim == 2
+
+
+def points_of_cells(ds: Any) -> Points:
+    """Return the cells of a Dataset, with the names of their channels, and its other columns."""
+    X = cells_of(ds)
+    points = split_points(plain("X", X), ())
+    axes = tuple(map(str, X["channel"].values)) if "channel" in X.coords else points.axes
+    beside = [name for name, values in ds.variables.items() if values.dims == X.dims[:1]]
+    return points._replace(axes=axes, columns=ColumnTable(beside, ds.__getitem__))
+
+
 def read_points(estimator: Any, data: Any, not_coordinates: Sequence[str] = ()) -> Points:
     """Return the points in `data`, as `split_points` does, checked for an estimator, which learns their coordinates."""
     if type(data) is np.ndarray and is_usual(data):
@@ -218,11 +232,13 @@ def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequenc
     """Return the coordinates in `data` and its other columns.
 
     Coordinates are the columns of that name; by default ``x``, ``y``, and ``z`` where there is no ``layer``; without
-    ``x``, all columns but those of `not_coordinates` and indexes of a Dataset. Points that were taken apart before
-    are as they are.
+    ``x``, the channels of cells, or all columns but those of `not_coordinates` and indexes of a Dataset. Points that
+    were taken apart before are as they are.
     """
     if isinstance(data, Points):
         return data
+    if is_dataset(data) and coordinates is None and has_cells(data):
+        return points_of_cells(data)
     if (type(data) is np.ndarray or is_dask(data)) and not data.dtype.names:
         X, unit = column("X", data, reals), None
     elif is_awkward(data):

@@ -94,14 +94,7 @@ def cut(
     if height is None:
         n_clusters = check_whole("n_clusters", n_clusters, 1)
         forks, undone = _last_forks(Z, n_clusters, least)
-        most = len(forks) + 1 if least <= len(Z) + 1 else 0
-        if most < n_clusters:
-            of_size, size = (
-                (f" of at least {least} points", f" and min_size = {quoted(min_size)}") if least > 1 else ("", "")
-            )
-            raise ValueError(
-                f"the {len(Z) + 1} points have at most {most} clusters{of_size}, got n_clusters = {n_clusters}{size}"
-            )
+        check_count(n_clusters, min_size, len(Z) + 1, len(forks) + 1)
         kept = ~undone
     else:
         height = check_number("height", height)
@@ -163,6 +156,16 @@ def condense(Z: npt.ArrayLike, p: int, min_size: int | float = 1) -> Top:
     linkage[:, 3] = counts[len(leaves) :]
     nodes = np.concatenate([leaves, n + merges])
     return Top(linkage, nodes, sizes[nodes], noise, sides[joins].max(axis=1), Z[joins, 2])
+
+
+def check_count(n_clusters: int, min_size: int | float, n: int, most: int) -> None:
+    """Refuse more clusters of n points than `most`, or than there can be of their least size."""
+    least = least_size(min_size, n)
+    if n_clusters > (most := min(most, n // least)):
+        of_size, size = (
+            (f" of at least {least} points", f" and min_size = {quoted(min_size)}") if least > 1 else ("", "")
+        )
+        raise ValueError(f"the {n} points have at most {most} clusters{of_size}, got n_clusters = {n_clusters}{size}")
 
 
 def least_size(min_size: int | float, n: int) -> int:

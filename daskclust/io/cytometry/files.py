@@ -14,7 +14,7 @@ from daskclust.core.data.quote import quoted
 from daskclust.io.attrs import unpack
 from daskclust.io.cytometry.fcs import FcsLayout, events_of, is_fcs, read_layout
 from daskclust.io.cytometry.gmhc import read_gmhc
-from daskclust.io.cytometry.rows import AUTO_CELLS, FIELD, VARIABLES, cells_dataset, choose_channels, whole_column
+from daskclust.io.cytometry.rows import AUTO_CELLS, FIELD, VARIABLES, cells_dataset, choose_channels, column_beside
 from daskclust.io.cytometry.spillover import Unmixing, unmixing, unmixing_of
 from daskclust.io.cytometry.tables import read_table
 from daskclust.io.cytometry.transform import (
@@ -214,9 +214,9 @@ def read_cells(
     xarray.Dataset
         ``X`` (cell, channel), float32 where the file has these, else float64; ``channel`` are the names, or
         ``channel_1``, ``channel_2`` ... where the file has none. ``apriori``, ``population`` and ``label`` (cell),
-        int64, are columns with these names, and so is ``source``, unless `channels` are chosen; then `apriori` alone is
-        read beside them. NaN and inf are kept: estimators refuse them. ``attrs`` of FCS files, and of all that is
-        transformed here, are those of `open_fcs`.
+        int64, are columns with these names, and so are ``source`` and what ``ds.clust.hca``, ``hdbscan`` and ``dbscan``
+        add, unless `channels` are chosen; then `apriori` alone is read beside them. NaN and inf are kept: estimators
+        refuse them. ``attrs`` of FCS files, and of all that is transformed here, are those of `open_fcs`.
 
     Raises
     ------
@@ -293,7 +293,7 @@ def _columns_of_fcs(
     left = [k for k in range(len(names)) if k not in beside.values()]
     chosen = [left[k] for k in choose_channels(channels, [names[k] for k in left], name)]
     variables = {
-        ours: whole_column(events_of(layout, Preparation(), [k], chunks)[:, 0], names[k][0], name)
+        ours: column_beside(events_of(layout, Preparation(), [k], chunks)[:, 0], names[k][0], name)
         for ours, k in beside.items()
     }
     return chosen, variables

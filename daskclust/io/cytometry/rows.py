@@ -25,9 +25,14 @@ AUTO_CELLS = 100_000
 FIELD = "cytometry"
 VARIABLES = {
     "apriori": "apriori cluster", "population": "true population", "label": "cluster number, noise -1",
-    "source": "number of the file, from 0",
+    "source": "number of the file, from 0", "is_core": "whether the cell is a core point",
+    "point_height": "sum of the heights of the merges above the cell",
+    "probability": "density at which the cell leaves its cluster, by that at which the cluster ends",
+    "outlier_score": "GLOSH outlier score",
 }  # fmt: skip
-"""What a cell has beside its channels, all whole numbers."""
+"""What a cell has beside its channels: whole numbers, but for `FLOATS`."""
+
+FLOATS = ("point_height", "probability", "outlier_score")
 
 
 def labels_of(labels: Any, n: int) -> npt.NDArray[np.int64]:
@@ -38,8 +43,10 @@ def labels_of(labels: Any, n: int) -> npt.NDArray[np.int64]:
     return numbers
 
 
-def whole_column(values: Any, name: str, source: str) -> Any:
-    """Return a column (n,), of numpy or dask, as the whole numbers that it must hold."""
+def column_beside(values: Any, name: str, source: str) -> Any:
+    """Return a column (n,), of numpy or dask, as the whole numbers that it must hold, or one of `FLOATS`."""
+    if name in FLOATS:
+        return values.astype(np.float64)
     return by_blocks(_whole_numbers, values, np.int64, "whole", name=name, source=source)
 
 

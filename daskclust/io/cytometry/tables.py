@@ -13,7 +13,7 @@ from daskclust.core.data.fields import Field
 from daskclust.core.data.inputs import stack
 from daskclust.core.data.quote import listed, meant, quoted, repeated
 from daskclust.io.cytometry.gmhc import numbered
-from daskclust.io.cytometry.rows import FIELD, VARIABLES, cells_dataset, choose_channels, whole_column
+from daskclust.io.cytometry.rows import FIELD, FLOATS, VARIABLES, cells_dataset, choose_channels, column_beside
 from daskclust.io.files import PARQUET
 from daskclust.io.schema import Naming
 from daskclust.io.tables.parquet_read import read_parquet
@@ -39,7 +39,7 @@ class _Cells(Naming):
 
     def is_float(self, name: str) -> bool:
         is_variable = name in VARIABLES and self.channels is None and (self.apriori is None or name != "apriori")
-        return name != self.apriori and not is_variable
+        return name != self.apriori and (name in FLOATS or not is_variable)
 
     def names(self, found: Sequence[str] | None, count: int) -> list[str]:
         return numbered(count) if found is None else list(found)
@@ -75,7 +75,7 @@ def read_table(path: str, channels: Any, apriori: str | None, chunks: int | None
     columns = [table.columns[name] for name in names]
     is_small = all(column.dtype.kind == "f" and column.dtype.itemsize <= 4 for column in columns)
     X = stack(names, [column.astype(np.float32 if is_small else np.float64, copy=False) for column in columns])
-    variables = {ours: whole_column(table.columns[name], name, path) for name, ours in beside.items()}
+    variables = {ours: column_beside(table.columns[name], name, path) for name, ours in beside.items()}
     attrs = dict(table.attrs)
     second = dict(zip(attrs.pop("channel_names", []), attrs.pop("detector_names", []), strict=False))
     detectors = [second[name] for name in names] if second.keys() >= {*names} else None

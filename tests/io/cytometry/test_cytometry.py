@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from daskclust.datasets import cytometry
 from daskclust.io import arcsinh_transform, read_cells, read_gmhc, write_cells
 
 # gmhclust
@@ -123,6 +124,23 @@ def test_round_trip_of_cells(tmp_path: Path, suffix: str, chunks: int | None) ->
     again = tmp_path / f"again{suffix}"
     write_cells(back, again)
     xr.testing.assert_identical(read_cells(again).drop_attrs(deep=False), read_cells(path).drop_attrs(deep=False))
+
+
+@pytest.mark.parametrize("chunks", [None, 30])
+@pytest.mark.parametrize("suffix", [".fcs", ".parquet", ".csv"])
+@pytest.mark.parametrize("sample", [None, 40])
+def test_clustered_cells_are_read_as_they_were(
+    tmp_path: Path, suffix: str, chunks: int | None, sample: int | None
+) -> None:
+    found = cytometry(80, 2, rng=0).clust.dbscan(1.0).clust.hdbscan(5).clust.hca(0.1, n_clusters=3, sample=sample)
+    path = tmp_path / f"cells{suffix}"
+    write_cells(found, path)
+    back = read_cells(path, chunks=chunks, transform=None)
+    assert back["channel"].values.tolist() == found["channel"].values.tolist()
+    for name in ("label", "point_height", "is_core", "probability", "outlier_score"):
+        np.testing.assert_allclose(back[name], found[name], rtol=1e-7)
+    again = back.clust.hca(0.1, n_clusters=3, sample=sample)
+    np.testing.assert_array_equal(again["label"], found["label"])
 
 
 def test_parquet_is_lazy(tmp_path: Path) -> None:
