@@ -146,6 +146,8 @@ def column(name: str, values: Any, kind: Kind = native) -> Any:
     values = values if is_dask(values) else plain(name, values)
     if not is_dask(values):
         return kind(name, values, 0)
+    if np.isnan(values.shape).any():
+        raise ValueError(f"{name} has unknown chunk sizes; call .compute_chunk_sizes() on it first")
     like = meta_of(values)
     if values.dtype.kind == "O":
         start = np.dtype(np.float64 if kind in (reals, coordinate, doubles, native) else np.int64)
