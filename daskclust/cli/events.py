@@ -137,7 +137,8 @@ def events(
     else:
         job.show()
     if pixels.follow or "toa" in columns:  # the explorer shows times
-        job.next("events", given, reading=pixels.words)
+        has_all = where is None and pixels.mask_pixels is None  # of which the explorer knows nothing
+        job.next("events", given, reading=pixels.words, has_all=has_all)
 
 
 def _why(pixels: Pixels, builder: EventBuilder, prepare: Prepare, job: Job) -> str:
