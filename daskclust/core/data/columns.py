@@ -191,7 +191,7 @@ def plain(name: str, values: Any) -> Any:
     if is_cuda(values):
         return as_cupy(values)
     if gives_arrow(values):
-        return _of_series(name, arrow_series(values))
+        return _of_series(name, arrow_series(name, values))
     return values if is_dask(values) else np.asarray(_unmasked(name, values))
 
 
