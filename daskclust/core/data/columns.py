@@ -88,7 +88,7 @@ def native(name: str, values: Any, first: int = 0) -> Any:
     if kind == "c":
         raise ValueError(f"Complex data not supported: {name} is {values.dtype}; pass real and imaginary part by part")
     if kind not in "biuf":
-        raise ValueError(f"{name} must be numbers, got dtype {values.dtype}{_remedy(kind)}")
+        raise ValueError(f"{name} must be numbers, got dtype {values.dtype}{remedy_of(kind)}")
     if kind == "f" and values.dtype.itemsize not in (4, 8):
         return _cast(values, np.float64)
     return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
@@ -104,7 +104,8 @@ def _unmasked(name: str, values: Any) -> Any:
     return values.data
 
 
-def _remedy(kind: str) -> str:
+def remedy_of(kind: str) -> str:
+    """Return what makes numbers of values that are of another kind, for messages; "" where nothing is known."""
     if kind in "mM":
         return "; subtract a start and divide by a unit, e.g. (t - t[0]) / np.timedelta64(1, 'ns')"
     return "; np.unique(..., return_inverse=True) numbers names, .astype(float) reads numbers" if kind in "US" else ""

@@ -299,7 +299,7 @@ def _numbers_by_line(
                 if layout.header:
                     theirs = layout.header[wrong[0]]
                     name = f" ({short(theirs, 60)})"
-                    remedy = f"{remedy or '; correct it'}, or {without(theirs)}"
+                    remedy = remedy or f"; correct it, or {without(theirs)}"
                 raise ValueError(
                     f"{path}, line {number}, column {wrong[0] + 1}{name}: expected a number, "
                     f"found {quoted(text)}{remedy}"
