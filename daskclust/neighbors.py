@@ -21,7 +21,7 @@ import numpy as np
 
 from daskclust.core.data.checks import check_distance, sides_of_box
 from daskclust.core.data.columns import named_for_kernels
-from daskclust.core.data.inputs import Points, check_alike, read_points
+from daskclust.core.data.inputs import Points, check_alike, read_points, split_points
 from daskclust.core.data.lazy import map_with
 from daskclust.core.data.nested import nest
 from daskclust.core.device.arrays import is_dask, keeping_device
@@ -127,7 +127,7 @@ def nearest(X: Any, of: Any, *, max_distance: float | None = None, boxsize: Any 
     >>> nearest([[0.0], [9.9]], [[1.0], [4.0]], boxsize=10.0)
     Nearest(index=array([0, 0]), distance=array([1. , 1.1]))
     """
-    points, others = _read(X), _read(of)
+    points, others = _read(X), _read(of, "of")
     if points.X.shape[1] != others.X.shape[1]:
         raise ValueError(f"X and of must have as many coordinates, got {points.X.shape[1]} and {others.X.shape[1]}")
     check_alike("of", others, "X", points.axes, points.unit)
@@ -200,8 +200,11 @@ class CountPlan(Plan):
         return ids, {"count": near.count_within(tree, X, ids, self.eps * self.eps)}
 
 
-def _read(X: Any) -> Points:
-    points = read_points(BaseEstimator(), X)
+def _read(X: Any, name: str = "X") -> Points:
+    points = split_points(X, ())
+    if points.X.shape[0] == 0:
+        raise ValueError(f"{name} has no points; give one or more")
+    points = read_points(BaseEstimator(), points)
     if points.has_lists:
         raise TypeError("points must be one set, got awkward lists; flatten them, or take one list after the other")
     return points

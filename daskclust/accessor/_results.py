@@ -12,10 +12,11 @@ import numpy as np
 import xarray as xr
 
 from daskclust.clue.lengths import given_lengths, is_one
+from daskclust.core.data.boxes import AXES
 from daskclust.core.data.checks import axis_periods
 from daskclust.core.data.columns import plain
 from daskclust.core.data.datasets import variable_of
-from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT, Points, cells_of, has_cells, split_points
+from daskclust.core.data.inputs import Points, cells_of, has_cells, split_points
 from daskclust.core.data.lazy import lazy_along
 from daskclust.core.data.units import words
 from daskclust.core.device.arrays import is_dask
@@ -65,7 +66,9 @@ def points_of(ds: xr.Dataset, coordinates: Sequence[str] | None) -> Points:
     if coordinates is None and "x" not in ds.variables and not has_cells(ds):
         names = ", ".join(map(str, ds.variables)) or "no variables"
         raise ValueError(f'the Dataset has no variable x, but {names}; name the positions: coordinates=("...",)')
-    return split_points(ds, (*LAYER, *EVENT, *WEIGHT), coordinates)
+    if coordinates is None and "layer" in ds.variables and ds["layer"].dims not in ((), ds["x"].dims):
+        coordinates = [name for name in AXES if name in ds.variables]  # that layer is not of the points
+    return split_points(ds, (), coordinates)
 
 
 def dims_of(ds: xr.Dataset, points: Points) -> tuple[Any, ...]:
@@ -84,6 +87,13 @@ def in_roles(points: Points, roles: Roles) -> tuple[Points, dict[str, str | None
     for role, (name, usual) in roles.items():
         if isinstance(name, EllipsisType):
             name = next((each for each in usual if each in points.columns), None)
+            there = {} if name is not None or points.dataset is None else points.dataset.variables
+            other = next((each for each in usual if each in there and each not in points.axes and there[each].ndim), "")
+            if other:
+                raise ValueError(
+                    f"{role} would be the variable {other!r}, which is not along the points, but along "
+                    f"{', '.join(map(str, there[other].dims))}; name another one, or give {role}=None"
+                )
         elif name is not None and name not in points.columns:
             raise ValueError(
                 f"{role} names the variable {name!r}, which is not along the points or is a coordinate; "

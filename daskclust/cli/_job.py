@@ -360,18 +360,23 @@ class Job:
             self.summary[f"{self.unit}_per_second{name}"] = round(rate)
 
     def next(
-        self, system: str, parameters: Mapping[str, Any], *options: str, reading: Sequence[str] | None = ()
+        self,
+        system: str,
+        parameters: Mapping[str, Any],
+        *options: str,
+        reading: Sequence[str] | None = (),
+        has_all: bool = True,
     ) -> None:
         """Say with which command to go on: what shows the same clusters of the output, or of the source.
 
-        Without options to read the source, the explorer would show other points of it. An output with columns of
-        --only may lack some that it needs. Of no points it has nothing to show.
+        Without options to read the source, and where clusters are not those of all its points, the explorer would show
+        other ones. An output with columns of --only may lack some that it needs. Of no points it has nothing to show.
         """
         if not self.summary[self.unit]:
             return
         known = _SHOWN_CELLS if system == "hca" else SHOWN
         of_output = () if self._own is None else reading or ()
-        source = None if reading is None or len(self.sources) > 1 else Path(self.sources[0])
+        source = Path(self.sources[0]) if has_all and reading is not None and len(self.sources) == 1 else None
         output = self.outputs.get("output") if self._only is None else None
         sources = [(output, of_output), (source, reading or ())]
         if system == "hca":  # outputs have channels as they came

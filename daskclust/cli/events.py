@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import asdict
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from daskclust.readout.stream import EventStream
 
 Item = TypeVar("Item")
+About = Callable[[], Mapping[str, Any]]
 
 _UNDER_WAY = 3  # batches that wait to be written: row groups are larger than batches
 _LOST = (
@@ -72,6 +73,7 @@ def events(
     job = Job("Events", "hits", pixels.sources, run, must_exist=not pixels.follow)
     from daskclust.events.estimator import EventBuilder
     from daskclust.events.plan import EventPlan
+    from daskclust.io.several import FILES, joined_attrs
 
     given = in_unit_of("ns", given)
     builder = EventBuilder(**given)
@@ -94,10 +96,10 @@ def events(
             with ending.heeding():
                 stream = pixels.readout(builder, ending.stop, prepare, run)
                 job.work.begin(f"following {job.name}", unit="hits")
-                _write_streams([stream], where, job, ending)
+                _write_streams([stream], where, job, ending, dict)
             told = [{**stream.reader.counts, "n_late": 0}]  # late_hits tells those
         else:
-            told, columns = [], set[Any]()
+            told, columns, text = [], set[Any](), dict[str, Any]()
             for file in files if noisy.finds else ():
                 noisy.count_all(file.open(for_dask=run.is_on_dask, by_frame=by_frame), job)
 
@@ -113,6 +115,9 @@ def events(
                     first_row += data.sizes["hit"]
                     if where is not None:
                         check_columns(where, [*data.variables, *["energy"] * (file.calibration is not None)])
+                    if "output" in job.outputs and not told and not run.is_on_dask:  # on workers hits have it
+                        none = data.isel(hit=slice(0)).compute(scheduler="synchronous")
+                        text["events"] = none.clust.events(**builder.get_params()).attrs["events"]
                     told.append(data.attrs)
                     columns.update(data.variables)
                     yield data
@@ -123,7 +128,8 @@ def events(
                 _write_result(hits, ends, where, job, has_noise=builder.min_hits > 1)
             else:
                 streams = (windows(data, builder, prepare, job) for data in opened())
-                _write_streams(streams, where, job, ending, several=len(files) > 1)
+                text |= {FILES: pixels.sources} if len(files) > 1 else {}
+                _write_streams(streams, where, job, ending, lambda: joined_attrs(told) | text, several=len(files) > 1)
         counts = {name: sum(int(each[name]) for each in told if isinstance(each.get(name), int)) for name in _LOST}
         job.summary |= {name: count for name, count in counts.items() if count}
         noisy.report(job)
@@ -137,7 +143,8 @@ def events(
     else:
         job.show()
     if pixels.follow or "toa" in columns:  # the explorer shows times
-        job.next("events", given, reading=pixels.words)
+        has_all = where is None and pixels.mask_pixels is None  # of which the explorer knows nothing
+        job.next("events", given, reading=pixels.words, has_all=has_all)
 
 
 def _why(pixels: Pixels, builder: EventBuilder, prepare: Prepare, job: Job) -> str:
@@ -155,11 +162,12 @@ def _why(pixels: Pixels, builder: EventBuilder, prepare: Prepare, job: Job) -> s
 
 
 def _write_streams(
-    streams: Iterable[EventStream], where: str | None, job: Job, ending: Ending, *, several: bool = False
+    streams: Iterable[EventStream], where: str | None, job: Job, ending: Ending, about: About, *, several: bool = False
 ) -> None:
     """Write what streams put out, batch after batch, while the next ones are clustered.
 
-    Of `several` files clusters are numbered on, and ``source`` tells the file.
+    Of `several` files clusters are numbered on, and ``source`` tells the file. Hits get the attributes that `about`
+    tells at the end.
     """
     import numpy as np
 
@@ -175,6 +183,7 @@ def _write_streams(
         if is_broken:  # nothing may follow where a batch is missing
             return
         is_broken = True
+        clusters = clusters.drop_attrs(deep=False)  # the noise of a batch is not that of the file
         if where is not None:
             clusters = select(clusters, where)
             if its_hits is not None:
@@ -220,6 +229,8 @@ def _write_streams(
                             job.stages[stage] = job.stages.get(stage, 0.0) + seconds
                 for written in under_way:
                     written.result()
+            if "output" in sinks:
+                sinks["output"].attrs |= about()
             ending.finish()
     except (Exception, KeyboardInterrupt) as error:
         ending.fail(error)  # of a readout it is raised when the summary is shown

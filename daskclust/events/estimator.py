@@ -187,8 +187,6 @@ def checked_columns(X: Any, plan: EventPlan, chip: Any = ..., frame: Any = ...) 
         raise ValueError(f"{name} must have one dimension, got shape {toa.shape}")
     if lazy and not is_dask(toa):
         toa = aligned_column(lazy[0], name, toa, kind)
-    if is_dask(toa) and np.isnan(toa.shape[0]):
-        raise ValueError("the hits have unknown chunk sizes; call .compute_chunk_sizes() on them first")
     checked = {"toa": toa if is_dask(toa) or is_cuda(toa) else np.ascontiguousarray(toa)}
     pixels = {
         name: aligned_column(toa, name, columns[name], groups if name == "chip" else integers)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.data.columns import column, groups, plain
+from daskclust.core.data.columns import column, groups
 from daskclust.core.data.inputs import chunked_as, stack, table_of
 from daskclust.core.data.lazy import map_points
 from daskclust.core.device.arrays import device_of, is_dask, library, to_host
@@ -23,13 +23,12 @@ def given_labels(X: Any, labels: Any) -> Any:
     levels = table_of(labels)
     if levels is not None:
         labels = stack(list(levels), list(levels.values()), groups)
-    labels = plain("apriori", labels)
+    labels = column("apriori", labels, groups)
     if labels.ndim not in (1, 2) or labels.shape[0] != X.shape[0] or 0 in labels.shape[1:]:
         raise ValueError(
             f"apriori must have one label for each of the {X.shape[0]} points of X, or a column for each level, got "
             f"shape {labels.shape}"
         )
-    labels = column("apriori", labels, groups)
     return chunked_as(X, labels) if is_dask(X) else labels
 
 

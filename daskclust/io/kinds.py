@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.data.columns import reals
+from daskclust.core.data.columns import reals, remedy_of
 from daskclust.core.data.fields import Variable
 from daskclust.core.data.quote import quoted
 from daskclust.core.data.units import ONE, check, converted, parse, ratio
@@ -27,7 +27,8 @@ def conform(values: npt.ArrayLike, first_row: int, variable: Variable, source: s
     """
     array = np.asarray(values)
     if array.dtype.kind not in "fiub":
-        raise ValueError(f"variable {variable.name!r} must be numeric, got dtype {array.dtype} in {source}")
+        remedy = remedy_of(array.dtype.kind)
+        raise ValueError(f"variable {variable.name!r} must be numeric, got dtype {array.dtype} in {source}{remedy}")
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     if variable.fixed and array.dtype == variable.dtype:
         return array

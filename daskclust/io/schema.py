@@ -69,7 +69,11 @@ class Naming:
         return {"columns": ", ".join(f"{ours}: {name}" for ours, name in self.taken.items())} if self.taken else {}
 
     def without(self, name: str) -> str:
-        """Return how a column is left out, for messages."""
+        """Return how a column is left out, for messages; one that must be there, what it is to be."""
+        ours = str(self.given.get(name) or name).lower()
+        for variable in map(self.known.find, self.known.required):
+            if variable is not None and ours in (variable.name, *variable.aliases):
+                return "write it as numbers" + f" in {variable.unit}" * bool(variable.unit)
         return f"leave it out with columns={{{quoted(name)}: None}}"
 
     def is_float(self, name: str) -> bool:

@@ -108,7 +108,7 @@ def joined(found: Mapping[str, xr.Dataset], chunks: Any = None) -> xr.Dataset:
             logger.warning("the files have no event numbers: each of the %d files is one event", len(files))
     if ds.chunks and isinstance(chunks, About):
         ds = ds.chunk({dim: chunk_sizes(chunks, [(size, size) for size in ds.chunks[dim]])})
-    ds.attrs = {**_attrs([each.attrs for each in found.values()]), SOURCE: files, FILES: files}
+    ds.attrs = {**joined_attrs([each.attrs for each in found.values()]), SOURCE: files, FILES: files}
     return ds
 
 
@@ -230,7 +230,7 @@ def _tell_of_times(parts: Sequence[xr.Dataset], files: Sequence[str]) -> None:
             return
 
 
-def _attrs(given: Sequence[Mapping[Any, Any]]) -> dict[Any, Any]:
+def joined_attrs(given: Sequence[Mapping[Any, Any]]) -> dict[Any, Any]:
     """Return the attributes of several data sets: those that are equal, sums of counts, and lists of other values."""
     attrs: dict[Any, Any] = {}
     for name in dict.fromkeys(name for each in given for name in each):

@@ -44,8 +44,6 @@ def checked(arrays: Mapping[str, Any], shape: tuple[int, ...], kinds: Mapping[st
     found = {}
     for role, values in arrays.items():
         array = column(role.strip("[]"), values, kinds.get(role, reals))
-        if any(np.isnan(size) for size in array.shape):
-            raise ValueError(f"{role} has unknown chunk sizes; call .compute_chunk_sizes() first")
         if array.shape != shape or array.ndim != 1:
             raise ValueError(
                 f"{role} must have one dimension and the length of the coordinates {shape}, got {array.shape}"

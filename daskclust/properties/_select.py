@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskclust.core.data.columns import column, label_numbers
+from daskclust.core.data.datasets import dataset_of
 from daskclust.core.data.lazy import lazy_along, meta_of
 from daskclust.core.data.quote import meant
 from daskclust.core.device.arrays import is_dask, to_host
@@ -100,14 +101,14 @@ def select(table: xr.Dataset, expression: str) -> xr.Dataset:
 
 
 def select_hits(
-    ds: xr.Dataset, clusters: xr.Dataset | xr.DataArray, labels: str | xr.DataArray | npt.ArrayLike = "label"
+    ds: Any, clusters: xr.Dataset | xr.DataArray, labels: str | xr.DataArray | npt.ArrayLike = "label"
 ) -> xr.Dataset:
     """Return the points of some clusters.
 
     Parameters
     ----------
-    ds : xarray.Dataset
-        Points along one dimension, numpy or dask.
+    ds : xarray.Dataset, DataFrame or mapping
+        Points along one dimension, numpy or dask, as of `cluster_table`.
     clusters : xarray.Dataset or xarray.DataArray of bool
         A table with the clusters to keep, as `select` returns it, or what `where` returns.
     labels : str or array_like of int, shape (n,), default "label"
@@ -143,6 +144,7 @@ def select_hits(
         raise ValueError(f"clusters have no coordinate 'cluster' but {list(clusters.coords)}; use select or where")
     if isinstance(clusters, xr.DataArray) and clusters.dtype != bool:
         raise ValueError(f"clusters must be a table or boolean, got dtype {clusters.dtype}; use where")
+    ds = dataset_of(ds)
     values = column("labels", label_values(ds, labels), label_numbers)
     fits = [name for name in ds.dims if name == "hit" or ds.sizes[name] == values.shape[0]]
     if not fits:

@@ -246,6 +246,29 @@ def test_coordinates_that_are_wrong(name: str, first: tuple[float, ...]) -> None
         getattr(ds.drop_vars("x").clust, name)(*first)
 
 
+@pytest.mark.parametrize(
+    ("method", "first", "roles"),
+    [
+        ("clue", (10.0, 5.0), ("layer", "event", "weight")),
+        ("dbscan", (0.2,), ("event",)),
+        ("hdbscan", (5,), ("event",)),
+    ],
+)
+def test_variables_along_other_dimensions(method: str, first: tuple[float, ...], roles: tuple[str, ...]) -> None:
+    """They are no layer, event or weight of points: where one would be taken for it, the user must say."""
+    points = xr.Dataset({name: ("hit", np.random.default_rng(0).uniform(0, 5, 90)) for name in "xyz"})
+    wanted = getattr(points.clust, method)(*first)["label"]
+    names = {"layer": "layer", "event": "event", "weight": "energy"}
+    none = dict.fromkeys(roles, None)
+    for role, name in names.items():
+        ds = points.assign({name: (("other", "bin"), np.zeros((3, 2)))})
+        if role in roles:
+            words = f"{role} would be the variable '{name}', which .* along other, bin; .* or give {role}=None"
+            with pytest.raises(ValueError, match=words):
+                getattr(ds.clust, method)(*first)
+        xr.testing.assert_equal(getattr(ds.clust, method)(*first, **none)["label"], wanted)
+
+
 def test_lists_its_methods_with_their_parameters() -> None:
     ds = DATA["hits"]()
     lines = repr(ds.clust).splitlines()

@@ -1,5 +1,6 @@
 """``daskclust events``, run as users run it: tables, hits, running readouts, messages."""
 
+import json
 import os
 import shutil
 import signal
@@ -9,6 +10,7 @@ import time
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 import xarray as xr
 from cases.files.growing import growing_file
@@ -207,6 +209,27 @@ def test_common_coordinates_are_as_the_file_tells(run, tmp_path, small_rounds, o
     table = offline(read_hits(source))[0]
     assert table.sizes["cluster"] < offline(made.assign_attrs(layout="chips"))[0].sizes["cluster"]
     assert_table(target, table)
+
+
+@pytest.mark.parametrize("kind", [".csv", ".h5", ".parquet", "several", "raw"])
+def test_attributes_of_hits_and_clusters_are_those_of_workers(run, tmp_path, small_rounds, hits, target, kind):
+    """All of the source, and how it was clustered; of clusters none, as each batch has a noise of its own."""
+    source = [tmp_path / f"in{kind if kind.startswith('.') else '.tpx3'}"]
+    made = timepix(3000, rng=0).assign_attrs(run=7)
+    if kind == "raw":
+        write_tpx3(made.drop_vars("truth"), *source)
+    else:
+        source = [tmp_path / "a.csv", tmp_path / "b.csv"] if kind == "several" else source
+        for number, path in enumerate(source):
+            write_hits(made.assign_attrs(operator=f"number {number}"), path)
+    found = []
+    for where in ((), ("--workers", 1)):
+        run(*source, "-o", hits, "--table", target, *where)
+        texts = [(pq.read_metadata(path).metadata or {}).get(b"daskclust", b"{}") for path in (hits, target)]
+        found.append([json.loads(text).get("attrs", {}) for text in texts])
+    assert found[0] == found[1]
+    assert found[0][0]["events"] == "dt_max=200 ns, variant=local, connectivity=8, min_hits=1"
+    assert kind == "raw" or found[0][0]["run"] == 7
 
 
 @pytest.mark.parametrize(

@@ -175,6 +175,26 @@ def test_what_next_shows_the_same_pixels(command, files, explored, layout):
     xr.testing.assert_identical(ds, io.open_tpx3("run.tpx3", layout=layout, gap=2 * (layout == "quad")))
 
 
+@pytest.mark.parametrize("target", ["", "-o a.csv"])
+@pytest.mark.parametrize(
+    "option", ["--max-pixel-hits 3", "--mask-pixels auto", "--mask-pixels m.csv", "--where size>3"]
+)
+def test_what_next_shows_are_the_clusters_of_some_pixels(command, tmp_path, monkeypatch, explored, option, target):
+    """The explorer hides pixels by the number of their hits; without an output it shows no other choice."""
+    monkeypatch.chdir(tmp_path)
+    hits = datasets.timepix(3000, rng=0)
+    noisy = hits.isel(hit=np.repeat(np.arange(0, 3000, 60), 40))  # many equal hits
+    io.write_hits(xr.concat([hits, noisy], "hit").sortby("toa"), "run.parquet")
+    pd.DataFrame({"x": noisy["x"], "y": noisy["y"]}).drop_duplicates().to_csv("m.csv", index=False)
+    code, out, err = command("events", "run.parquet", "--dt-max", 200, *option.split(), *target.split())
+    assert code == 0, err
+    said = [each.removeprefix("next: ") for each in out.splitlines() if each.startswith("next: ")]
+    assert len(said) == bool(target or option.startswith("--max"))
+    count = re.findall(r"│ clusters(?:[_ ]kept)? +│ +([\d,]+)", out)[-1]
+    for each in said:
+        assert f"{explored(each)[2]:,}" == count
+
+
 @pytest.mark.parametrize(
     "line", ["run.txt --format t3pa --dt-max 9", "run.tpx3 --on-reset restart --dt-max 9", "frames.parquet -o a.csv"]
 )

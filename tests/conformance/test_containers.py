@@ -233,6 +233,15 @@ def test_what_is_no_number_is_refused(values: pl.Series, says: str) -> None:
         DBSCAN(0.05).fit(pl.DataFrame({"x": values, "y": [0.0, 1.0]}))
 
 
+def test_types_that_pyarrow_does_not_read_are_told() -> None:
+    frame = pl.from_pandas(HITS).with_columns(pl.col("x").cast(pl.Int128))
+    words = r"has a type that pyarrow does not read \(.*\); cast it to one of 64 bits, or leave it out"
+    with pytest.raises(TypeError, match=f"^a column {words}"):
+        DBSCAN(1.0).fit(frame)
+    with pytest.raises(TypeError, match=f"^sample_weight {words}"):
+        DBSCAN(1.0).fit(HITS[["x", "y"]], sample_weight=frame["x"])
+
+
 def test_what_cannot_be_read_by_name_is_refused() -> None:
     with pytest.raises(TypeError, match=r"LazyFrame cannot be read by name.*collect"):
         DBSCAN(0.05).fit(pl.from_pandas(HITS).lazy())

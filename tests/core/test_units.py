@@ -81,6 +81,12 @@ def test_units_convert_within_a_quantity_alone(one: str, other: str) -> None:
 
 
 def test_texts_of_units() -> None:
+    assert (ratio("1.5625ns", "ns"), ratio("1e3ps", "ns"), ratio("2.5eV", "keV")) == (
+        Fraction(25, 16),
+        1,
+        Fraction(1, 400),
+    )
+    assert parse("10") is parse("1e-6") is parse("2 .5") is None
     assert (ratio("1e3 ns", "ns"), ratio(" us ", "ns"), ratio("1.5625 ns", "ns")) == (1000, 1000, Fraction(25, 16))
     assert not any(map(parse, ("furlong", "0 ns", "1.2.3 ns", "ns ns", "1e999 ns", "rad/h", "/h", "MM")))
     assert (ratio("kpc/h", "Mpc/h"), ratio("1e10 Msun/h", "Msun/h")) == (Fraction(1, 1000), 10**10)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from cases.lanes import some_of
@@ -46,6 +47,22 @@ def made(kind: str, path: Path) -> None:
         path.with_name("b").symlink_to(path.name)
     elif kind != "none":
         path.symlink_to({"device": "/dev/zero", "dangling": "nowhere"}[kind])
+
+
+def test_columns_that_must_be_there_are_not_to_be_left_out(tmp_path: Path) -> None:
+    """The remedy is another one where the reader needs the column, whatever it is called."""
+    times = pd.date_range("2024-01-01", periods=3, freq="us")
+    table = pd.DataFrame({"col": [1, 2, 3], "row": [1, 2, 3], "toa_ns": times, "tot": times})
+    for suffix, write in ((".parquet", pd.DataFrame.to_parquet), (".csv", pd.DataFrame.to_csv)):
+        path = tmp_path / f"a{suffix}"
+        write(table, path, index=False)
+        with pytest.raises(ValueError, match=r"toa_ns.*number.* write it as numbers in ns$"):
+            io.read_hits(path, field="timepix")
+        write(table.assign(toa_ns=1), path, index=False)
+        with pytest.raises(ValueError, match=r"tot.*number.* leave it out with columns=\{'tot': None\}"):
+            io.read_hits(path, field="timepix")
+    with pytest.raises(ValueError, match=r"'toa' must be numeric, got dtype datetime64.*; subtract a start and divide"):
+        io.to_dataset({"x": [1, 2, 3], "y": [1, 2, 3], "toa": times}, field="timepix")
 
 
 NO_FILES: dict[str, tuple[Any, str]] = {

@@ -46,7 +46,8 @@ REFUSED = [
     (X + 1j, ValueError, "Complex data not supported"),
     (in_chunks(X + 1j, 30), ValueError, "Complex data not supported"),
     (dd.from_pandas(pd.Series(X[:, 0]), npartitions=3), TypeError, "must be an array, a DataFrame or"),
-    (unknown(X), ValueError, r"unknown chunk sizes; call X\.compute_chunk_sizes\(\) first"),
+    (unknown(X), ValueError, r"X has unknown chunk sizes; call \.compute_chunk_sizes\(\) on it first"),
+    (dict(zip("xyzw", unknown(X).T, strict=False)), ValueError, r"x has unknown chunk sizes; call"),
     (sparse.csr_array(X), TypeError, "(?s)[Ss]parse.*dense"),
     (np.full_like(X, np.nan), ValueError, r"X\[\d+, 0\] = nan"),
     (in_chunks(np.full_like(X, np.nan), 30), ValueError, r"X\[\d+, 0\] = nan"),
@@ -75,6 +76,10 @@ def test_columns_that_are_wrong(name: str, column: str, rows: Any) -> None:
         wrong = Sample(in_chunks(sample.X, rows), {**sample.columns, column: values})
         with pytest.raises(ValueError, match=words):
             fit(name, wrong)
+    unknown = da.from_array(sample.columns[column], chunks=40)
+    unknown = unknown[da.ones(len(unknown), chunks=40) > 0]
+    with pytest.raises(ValueError, match=rf"{column} has unknown chunk sizes; call"):
+        fit(name, Sample(in_chunks(sample.X, 40), {**sample.columns, column: unknown}))
     for value in (np.nan, -np.inf):
         values = sample.columns[column].astype(float)
         values[51] = value

@@ -93,6 +93,9 @@ def test_messages():
         nearest(X, np.zeros((4, 3)))
     with pytest.raises(ValueError, match="eps must be finite and positive, got -1"):
         count_within(X, -1)
+    for name, points in {"X": (X[:0], X), "of": (X, X[:0])}.items():
+        with pytest.raises(ValueError, match=f"^{name} has no points; give one or more$"):
+            nearest(*points)
     X[3, 1] = np.nan
     with pytest.raises(ValueError, match=r"X\[3, 1\] = nan"):
         nearest(da.from_array(X, chunks=(2, 2)), np.zeros((4, 2)))[0].compute()

@@ -6,6 +6,9 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import xarray as xr
 from cases.tables import pixel_hits, random_hits, ranges_of
@@ -98,6 +101,17 @@ def test_selected_rows_of_lazy_data_keep_their_shape() -> None:
     table = xr.Dataset({"size": ("cluster", [1, 2, 2])}, coords={"cluster": [0, 1, 2]})
     kept = select_hits(ds.chunk(hit=4), where(table, "size > 1"))
     xr.testing.assert_identical(kept.compute(), ds.isel(hit=[1, 2, 4, 5]))
+
+
+@pytest.mark.parametrize("of", ["pandas", "polars", "pyarrow", "mapping"])
+def test_select_hits_of_tables(of: str) -> None:
+    frame = random_hits(80, 9).to_dataframe()
+    table = select(cluster_table(frame), "size > 8")
+    libraries: dict[str, Any] = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "mapping": lambda f: dict(f.items())}
+    libraries["pyarrow"] = pa.Table.from_pandas
+    found = select_hits(libraries[of](frame), table)
+    for name, values in frame[frame["label"].isin(table["cluster"].values)].items():
+        np.testing.assert_array_equal(found[name], values)
 
 
 def test_select_hits_of_nothing() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -82,8 +83,9 @@ class Pixels(ColumnOptions):
         """The options with which the explorer reads the same hits, None where it cannot."""
         if self.on_reset != "continue" or self.kind != replace(self, format=None, follow=False).kind:
             return None
-        layout = ["--layout", self.layout] if self.layout else []
-        return words_of(self, ColumnOptions) + layout + (["--gap", str(self.gap)] if self.gap else [])
+        names = ("layout", "gap", "max_pixel_hits")
+        given = [(f"--{name.replace('_', '-')}", str(getattr(self, name))) for name in names if getattr(self, name)]
+        return [*words_of(self, ColumnOptions), *itertools.chain(*given)]
 
     @property
     def is_raw(self) -> bool:

@@ -86,8 +86,6 @@ def check_points(estimator: Any, points: Any, reset: bool = True) -> Any:
         return X.rechunk({1: -1}) if is_dask(X) else X if is_cuda(X) else np.ascontiguousarray(X)
     if (is_dask(X) or is_cuda(X)) and X.ndim != 2:
         raise ValueError(f"X must have shape (n, d), got {X.shape}; one coordinate: X[:, None]")
-    if is_dask(X) and np.isnan(X.shape[0]):
-        raise ValueError("X has unknown chunk sizes; call X.compute_chunk_sizes() first")
     # scikit-learn's own words on shapes, for arrays of any class: of these it is given one of the same shape
     like = np.broadcast_to(np.float64(0), X.shape) if is_dask(X) or is_cuda(X) else X
     from sklearn.utils.validation import check_array, validate_data

@@ -88,7 +88,7 @@ def native(name: str, values: Any, first: int = 0) -> Any:
     if kind == "c":
         raise ValueError(f"Complex data not supported: {name} is {values.dtype}; pass real and imaginary part by part")
     if kind not in "biuf":
-        raise ValueError(f"{name} must be numbers, got dtype {values.dtype}{_remedy(kind)}")
+        raise ValueError(f"{name} must be numbers, got dtype {values.dtype}{remedy_of(kind)}")
     if kind == "f" and values.dtype.itemsize not in (4, 8):
         return _cast(values, np.float64)
     return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
@@ -104,7 +104,8 @@ def _unmasked(name: str, values: Any) -> Any:
     return values.data
 
 
-def _remedy(kind: str) -> str:
+def remedy_of(kind: str) -> str:
+    """Return what makes numbers of values that are of another kind, for messages; "" where nothing is known."""
     if kind in "mM":
         return "; subtract a start and divide by a unit, e.g. (t - t[0]) / np.timedelta64(1, 'ns')"
     return "; np.unique(..., return_inverse=True) numbers names, .astype(float) reads numbers" if kind in "US" else ""
@@ -146,6 +147,8 @@ def column(name: str, values: Any, kind: Kind = native) -> Any:
     values = values if is_dask(values) else plain(name, values)
     if not is_dask(values):
         return kind(name, values, 0)
+    if np.isnan(values.shape).any():
+        raise ValueError(f"{name} has unknown chunk sizes; call .compute_chunk_sizes() on it first")
     like = meta_of(values)
     if values.dtype.kind == "O":
         start = np.dtype(np.float64 if kind in (reals, coordinate, doubles, native) else np.int64)
@@ -189,7 +192,7 @@ def plain(name: str, values: Any) -> Any:
     if is_cuda(values):
         return as_cupy(values)
     if gives_arrow(values):
-        return _of_series(name, arrow_series(values))
+        return _of_series(name, arrow_series(name, values))
     return values if is_dask(values) else np.asarray(_unmasked(name, values))
 
 

@@ -149,6 +149,8 @@ TIMEPIX = Field(
 )
 
 _POSITIONS, _VELOCITIES = ("pos", "position", "positions", "coordinates"), ("vel", "velocity", "velocities")
+VECTORS = (*_POSITIONS, *_VELOCITIES)
+"""Columns, in lower case, whose rows are lists of components, not of points."""
 
 
 def _vectors(names: tuple[str, ...], axis: str) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from daskclust.core.data.units import parse
 from daskclust.core.device.arrays import is_dask
 
 _BASES = ("cm", "rad", "ns", "keV", "cm/s", "g")
+_UNREAD = "{} has a type that pyarrow does not read ({}); cast it to one of 64 bits, or leave it out"
 _UNITS = {"astropy": "unit", "unyt": "units", "pint": "units"}  # the attribute of arrays that has theirs
 
 
@@ -35,16 +36,21 @@ def arrow_table(data: Any) -> Any:
         return from_dataframe(data)
     try:
         return pa.table(data)
-    except (TypeError, ValueError):  # a single column
-        return None
+    except (TypeError, ValueError) as error:
+        if hasattr(data, "columns"):
+            raise TypeError(_UNREAD.format("a column", error)) from error
+        return None  # a single column
 
 
-def arrow_series(values: Any) -> Any:
+def arrow_series(name: str, values: Any) -> Any:
     """Return a column of any library as a Series of pandas; numbers have Arrow's type, which tells what is missing."""
     import pandas as pd
     import pyarrow as pa
 
-    column = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.chunked_array(values)
+    try:
+        column = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.chunked_array(values)
+    except pa.ArrowInvalid as error:
+        raise TypeError(_UNREAD.format(name, error)) from error
     if pa.types.is_dictionary(column.type):  # pandas refuses equal values, older versions of pyarrow unsigned codes
         values = column.type.value_type
         column = column.cast(values if pa.types.is_primitive(values) else pa.dictionary(pa.int64(), values))

@@ -334,9 +334,8 @@ def aligned_column(X: Any, name: str, values: Any, kind: Kind, dtype: Any = None
     """Return a column of a kind with one value for each point of X, as an array of X's class and chunks."""
     if library(values) == "dask" and not is_dask(X):
         raise TypeError(f"{name} is a dask collection and X is not; pass X as a dask array too, or {name}.compute()")
-    values = plain(name, values)
-    check_length(name, values, X.shape[0])
     values = column(name, values, kind)
+    check_length(name, values, X.shape[0])
     dtype = values.dtype if dtype is None else dtype
     if is_dask(X):
         return chunked_as(X, values).astype(dtype)

@@ -58,7 +58,7 @@ _INSTEAD: dict[str, set[str]] = {
     "energy": {"number", "charge", "signal of a particle", "count of a digitizer"},
     "mass": {"number"},
 }
-_MULTIPLE = re.compile(r"([0-9.]+(?:e[+-]?[0-9]+)?)\s+(\S+)", re.IGNORECASE)
+_MULTIPLE = re.compile(r"([0-9.]+(?:e[+-]?[0-9]+)?)(?:\s+|(?=[^\W\d]))(\S+)", re.IGNORECASE)
 
 
 class Unit(NamedTuple):

@@ -45,11 +45,12 @@ def hdf5_columns(path: str, group: str | None = None) -> tuple[StoredColumns, di
     """Return the columns of a group, or of records, and its attributes; ``pos`` of shape (n, 3) has ``pos_x``, ..."""
     with import_h5py().File(path, "r") as file:
         groups = _groups(file) if group is not None else event_groups(file) or _groups(file)
-        found, told = file[_group_name(groups, group, path)], plain_attrs(file.attrs)
+        found, told = file[_group_name(file, groups, group, path)], plain_attrs(file.attrs)
         if isinstance(found, import_h5py().Dataset):
             arrays = {name: _stored(found, name, path) for name in found.dtype.names}
         else:
-            arrays = {name: _stored(found[name], None, path) for name in datasets_in(found)}
+            columns_in = (name for name in datasets_in(found) if not found[name].dtype.names)  # records are a group
+            arrays = {name: _stored(found[name], None, path) for name in columns_in}
             arrays, told = event_columns(found, arrays, {**told, **plain_attrs(found.attrs)}, path)
         columns: dict[str, tuple[Stored, int]] = {}
         for name, array in arrays.items():
@@ -96,14 +97,15 @@ def _groups(file: Any) -> list[str]:
     return list(with_columns)
 
 
-def _group_name(groups: list[str], group: str | None, path: str) -> str:
+def _group_name(file: Any, groups: list[str], group: str | None, path: str) -> str:
     known = listed(name.strip("/") or "/" for name in groups)
     if group is not None:
         name = "/" + group.strip("/")
         if name not in groups:
             raise ValueError(f"{path} has no group {quoted(group)} with columns; it has {known}")
         return name
-    if "/" in groups:
+    has_records = any(f"/{name}" in groups for name in datasets_in(file))
+    if "/" in groups and not has_records:
         return "/"
     if len(groups) != 1:
         raise ValueError(

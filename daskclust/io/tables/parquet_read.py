@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.data.fields import VECTORS
 from daskclust.core.data.limits import check_columns, check_memory
 from daskclust.core.data.quote import quoted, short
 from daskclust.io.attrs import KEY, unpack
@@ -40,13 +41,16 @@ class Leaf(NamedTuple):
     dtype: np.dtype[Any] | None  # in which it is read; None where it holds no numbers
     units: str | None
     without: str = ""  # how it is left out, for messages
+    axis: int | None = None  # the component that it is, where a row has a vector
+    width: int = 0  # components of the vector
 
 
 def read_parquet(path: str, naming: Naming, chunks: int | None) -> Table:
     """Read the columns of a Parquet file, at once, or lazily in chunks of hits.
 
     Where columns hold lists, these are joined, values of rows are repeated for each hit, and ``event`` is the row,
-    unless a column is named so. Fields of records go by their own name, as ``x`` of ``hits.x``, where no other column
+    unless a column is named so. Lists of a column such as ``position`` are its components, ``position_x`` ..., where
+    there are two or three. Fields of records go by their own name, as ``x`` of ``hits.x``, where no other column
     has it, and by both names otherwise. Files in a folder are one table.
     """
     if not os.path.isdir(path):
@@ -65,6 +69,13 @@ def _head(path: str, *, records: bool, lists: bool) -> tuple[list[Leaf], Any, di
         check_columns(about.num_columns, path)
         stored = [file.schema.column(k).path for k in range(about.num_columns)]
         leaves = _leaves(file.schema_arrow, stored, records=records, lists=lists)
+        vectors = [leaf for leaf in leaves if leaf.is_list and leaf.column.lower() in VECTORS and leaf.field is None]
+        for leaf in vectors if about.num_rows else ():
+            first = next(file.iter_batches(batch_size=1, columns=[leaf.stored])).column(0)[0].as_py() or ()
+            if len(first) in (2, 3):
+                place, same = leaves.index(leaf), leaf._replace(is_list=False, width=len(first))
+                axes = enumerate("xyz"[: len(first)])
+                leaves[place : place + 1] = [same._replace(name=f"{leaf.name}_{name}", axis=k) for k, name in axes]
     return leaves, about, unpack((about.metadata or {}).get(KEY.encode()), path)[0]
 
 
@@ -181,10 +192,19 @@ def _leaves(schema: Any, stored: list[str], *, records: bool, lists: bool) -> li
     return [leaf._replace(name=name) for name, leaf in zip(names, leaves, strict=True)]
 
 
-def _in_field(values: Any, leaf: Leaf) -> Any:
-    """Return the values of a field of records, or values that are no records."""
+def _in_field(values: Any, leaf: Leaf, path: str, start: int = 0) -> Any:
+    """Return the values of a field of records, a component of vectors, or values that are neither."""
     import pyarrow.compute as pc
 
+    if leaf.axis is not None:
+        lengths = pc.list_value_length(values).fill_null(leaf.width).to_numpy()
+        if (lengths != leaf.width).any():
+            row = int(np.argmax(lengths != leaf.width))
+            raise ValueError(
+                f"column {quoted(leaf.column)} of {path} has {leaf.width} components in its first row and "
+                f"{lengths[row]} in row {start + row} (counted from 0); correct it"
+            )
+        return pc.list_element(values, leaf.axis)
     return values if leaf.field is None else pc.struct_field(values, leaf.field)
 
 
@@ -231,7 +251,7 @@ def _read_rows(path: str, leaf: Leaf, start: int, stop: int) -> npt.NDArray[Any]
 
 def _flat_numbers(table: Any, path: str, leaf: Leaf, start: int) -> npt.NDArray[Any]:
     """Return a column of an Arrow table, from row `start` of the file on."""
-    return _numbers(_in_field(table.column(leaf.column), leaf), path, leaf, lambda place: start + place)
+    return _numbers(_in_field(table.column(leaf.column), leaf, path, start), path, leaf, lambda place: start + place)
 
 
 # ----------------------------------------------------------------------------------------------- a list for each row
@@ -290,7 +310,7 @@ def _read_hits(counts: Counts, start: int, path: str, leaf: Leaf, first: Leaf) -
             f"hits; {leaf.without}"
         )
     ends = np.cumsum(counts)
-    values = _in_field(pc.list_flatten(lists), leaf)
+    values = _in_field(pc.list_flatten(lists), leaf, path)
     return _numbers(values, path, leaf, lambda place: start + int(np.searchsorted(ends, place, "right")))
 
 

@@ -21,6 +21,8 @@ from daskclust.io.attrs import KEY, unpack
 from daskclust.io.schema import Naming, Table
 
 _DECORATED = re.compile(r"#?\s*(.*?)\s*(?:\[(.*)\]|\((.*)\))?")  # "x", "#x", "x [mm]", or "x(3)" of a halo finder
+_DECIMAL = re.compile(r"(?:^|;)\s*\"?[-+]?\d*([.,])\d")  # mark of a number between semicolons
+_SAMPLE = 1000  # rows that tell it
 _OPEN = r'(?<![^\s,;])"[^"]*(?:""[^"]*)*'  # a field in quotes begins where a field does; two quotes in it are one
 _QUOTED, _UNCLOSED = re.compile(_OPEN + '"'), re.compile(_OPEN + "$")
 
@@ -34,6 +36,7 @@ class _Layout(NamedTuple):
     skip: int  # lines before the first row of numbers
     metadata: str  # of a comment that `write_hits` wrote
     ends: bool = False  # whether a separator ends each line
+    decimal: str = "."
 
 
 def read_text(path: str, naming: Naming) -> Table:
@@ -129,7 +132,7 @@ def is_number(text: str) -> bool:
 
 
 def _is_meant_as_number(text: str) -> bool:
-    """Return whether a field is a number, or a wrong one ("1,5" between semicolons), rather than a name ("141Pr")."""
+    """Return whether a field is a number, or one in other marks ("1,5", "1 000"), rather than a name ("141Pr")."""
     begins_so = text[:1] in tuple("0123456789+-.")
     return is_number(text) or (begins_so and not any(letter.isalpha() for letter in text if letter not in "eE"))
 
@@ -161,7 +164,10 @@ def _look(path: str, naming: Naming) -> _Layout:
             width = len(fields) - 1 if ends else len(header or fields)
             if header is None:
                 header, skip = _header_in_comments(comments, width, naming), number - 1
-            return _Layout(separator, header and header[:width], width, skip, metadata, ends)
+            rows = [bare, *(row for _, row, _ in islice(lines, _SAMPLE))] if separator == ";" else []
+            marks = {found[1] for row in rows for found in _DECIMAL.finditer(row)}
+            decimal = "," if marks == {","} else "."
+            return _Layout(separator, header and header[:width], width, skip, metadata, ends, decimal)
     if header is None:
         raise ValueError(f"{path} has no data: expected rows of numbers such as x, y, layer, energy")
     header = header if header[-1] else header[:-1]
@@ -245,7 +251,8 @@ def _frame(path: str, layout: _Layout, **options: Any) -> Any:
             next(stream)
         return pd.read_csv(
             stream, sep=layout.separator or r"\s+", names=range(layout.width + layout.ends), comment="#",
-            skipinitialspace=True, na_values=["nan", "NaN"], keep_default_na=False, **options,
+            skipinitialspace=True, na_values=["nan", "NaN"], keep_default_na=False,
+            decimal=layout.decimal, **options,
         )  # fmt: skip
 
 
@@ -283,15 +290,19 @@ def _numbers_by_line(
                     f"{path}, line {number}: expected {layout.width} fields as in the "
                     f"{'header' if layout.header else 'first row'}, found {len(fields)}: {quoted(bare.rstrip())}"
                 )
+            if layout.decimal == ",":
+                fields = [text.translate({ord("."): "_", ord(","): "."}) for text in fields]
             if wrong := [k for k in kept if not is_number(fields[k])]:
-                name, remedy = "", ""
+                name, text = "", fields[wrong[0]]
+                has_comma = set(",\t") & set(text) and _is_meant_as_number(text)
+                remedy = "; write numbers as 1234.5, without commas" if has_comma else ""
                 if layout.header:
                     theirs = layout.header[wrong[0]]
                     name = f" ({short(theirs, 60)})"
-                    remedy = f"; correct it, or {without(theirs)}"
+                    remedy = remedy or f"; correct it, or {without(theirs)}"
                 raise ValueError(
                     f"{path}, line {number}, column {wrong[0] + 1}{name}: expected a number, "
-                    f"found {quoted(fields[wrong[0]])}{remedy}"
+                    f"found {quoted(text)}{remedy}"
                 )
             numbers.extend(float(fields[k]) for k in kept)
     return np.array(numbers).reshape(-1, len(kept))

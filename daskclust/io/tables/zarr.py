@@ -51,7 +51,7 @@ def read_zarr(path: str, naming: Naming, chunks: int | None, fill_missing: bool)
 def stored_arrays(path: str, fill_missing: bool) -> dict[str, Stored]:
     """Return the arrays of the group of a store by name; none of a store that is one array."""
     root = _import_zarr().open(path, mode="r")
-    arrays = () if hasattr(root, "shape") else root.arrays()
+    arrays = () if hasattr(root, "shape") else sorted(root.arrays())  # a folder is in no order
     return {str(name): _stored(path, array, str(name), fill_missing) for name, array in arrays}
 
 

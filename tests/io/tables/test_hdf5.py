@@ -46,6 +46,20 @@ def test_groups(tmp_path: Path) -> None:
     refused(r"dataset /picture of .* is no column of numbers; leave it out with columns=\{'picture'", path)
 
 
+@pytest.mark.parametrize("group", ["", "run/"])
+def test_records_beside_other_datasets(tmp_path: Path, group: str) -> None:
+    """They are a group of their own, and no column of the group that they are in."""
+    path = tmp_path / "run.h5"
+    with h5py.File(path, "w") as file:
+        file[f"{group}hits"] = np.array([(1.0, 2.0), (3.0, 4.0)], [("x", "f8"), ("y", "f8")])
+        file[f"{group}x"], file[f"{group}y"] = np.arange(5), np.arange(5)
+    here = group.strip("/") or "/"
+    refused(rf"has 2 groups with columns \('{group}hits', '{here}'\); choose one with .*run.h5:name", path)
+    for chunks in (None, 2):
+        assert read_hits(f"{path}:{group}hits", chunks=chunks)["y"].values.tolist() == [2, 4]
+        assert read_hits(f"{path}:{here}", chunks=chunks).sizes == {"hit": 5}
+
+
 def test_blocks_read_only_their_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     columns_in(tmp_path / "run.h5", n=12)
     lazy = read_hits(tmp_path / "run.h5", chunks=4)

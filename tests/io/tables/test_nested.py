@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from daskclust import CLUE
 from daskclust.io import open_particles, read_hits, to_dataset, write_hits
+from daskclust.io.outputs.own_columns import own_columns
 
 
 @st.composite
@@ -51,6 +52,30 @@ def write_lists(path: Path, counts: np.ndarray, columns: dict[str, np.ndarray], 
         kind, width = (pa.LargeListArray, pa.int64()) if form == "large" else (pa.ListArray, pa.int32())
         table = {name: kind.from_arrays(pa.array(offsets, width), values) for name, values in columns.items()}
     pq.write_table(pa.table(table | {"run": np.arange(len(counts)) + 7}), path, **options)
+
+
+@pytest.mark.parametrize("form", ["list", "large", "fixed"])
+@pytest.mark.parametrize(("name", "d"), [("pos", 2), ("pos", 3), ("Position", 3), ("coordinates", 2)])
+def test_vectors_are_components(tmp_path: Path, form: str, name: str, d: int) -> None:
+    """A list of a coordinate for each axis in each row."""
+    path, points = tmp_path / "a.parquet", np.random.default_rng(0).normal(size=(40, d))
+    kinds = {"list": pa.list_(pa.float64()), "large": pa.large_list(pa.float64()), "fixed": pa.list_(pa.float64(), d)}
+    column = pa.array(points.tolist(), kinds[form])
+    pq.write_table(pa.table({name: column, "text": ["a"] * 40, "w": np.arange(40)}), path, row_group_size=16)
+    own = own_columns(path)
+    assert own is not None
+    assert list(own.columns) == [*(f"{name}_{axis}" for axis in "xyz"[:d]), "text", "w"]
+    for chunks in (None, 7):
+        ds = open_particles(path, chunks=chunks, columns={"text": None})
+        np.testing.assert_array_equal(np.stack([ds[axis] for axis in "xyz"[:d]], 1), points)
+        assert ds["w"].values.tolist() == list(range(40))
+    if form != "fixed":
+        ragged = pa.array([*points.tolist()[:30], [1.0], *points.tolist()[31:]], kinds[form])
+        pq.write_table(pa.table({name: ragged}), path)
+        with pytest.raises(
+            ValueError, match=rf"column '{name}' .* has {d} components in its first row and 1 in row 30"
+        ):
+            open_particles(path, chunks=None)
 
 
 @given(events(), st.sampled_from(["list", "large", "records"]), st.integers(1, 4), st.integers(1, 12))

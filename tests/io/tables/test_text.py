@@ -11,6 +11,7 @@ from cases.files.fcs_reference import write
 from cases.files.hits import refused
 
 from daskclust.io import read_hits
+from daskclust.io.outputs.own_columns import own_columns
 
 NAMES = ["aniso_1000", "circles_1000", "moons_1000", "sissa_1000", "sissa_4000", "toyDetector_1000"]
 
@@ -56,6 +57,24 @@ def test_text_layouts(tmp_path: Path, text: str) -> None:
     np.testing.assert_array_equal(ds["energy"], [4.0, np.inf])
 
 
+@pytest.mark.parametrize("end", ["", ";"])
+@pytest.mark.parametrize("quote", ["", '"'])
+@pytest.mark.parametrize("header", ["", "x;y;layer;energy"])
+def test_decimal_commas_between_semicolons(tmp_path: Path, header: str, quote: str, end: str) -> None:
+    """As spreadsheets write them in most of Europe: the numbers are those that are written with points."""
+    rows = np.random.default_rng(0).normal(size=(50, 4)).round(6)
+    rows[:, 2], rows[:3] = np.arange(50), 1  # the first rows have no marks
+    texts = [[repr(int(v) if v == int(v) else v).replace(".", ",") for v in row] for row in rows.tolist()]
+    lines = [header, *(";".join(f"{quote}{text}{quote}" for text in row) + end for row in texts)]
+    (tmp_path / "a.csv").write_text("\n".join(lines))
+    found = read_hits(tmp_path / "a.csv")
+    np.testing.assert_array_equal(np.stack([found[name] for name in ("x", "y", "layer", "energy")], 1), rows)
+    if header:
+        own = own_columns(tmp_path / "a.csv")
+        assert own is not None
+        np.testing.assert_array_equal(own.columns["energy"].rows(0, 50), rows[:, 3])
+
+
 def test_columns_argument(tmp_path: Path) -> None:
     five = write(tmp_path, "1,2,3,4,5\n", "hits.csv")
     assert list(read_hits(five, columns=["t", "x", "y", "layer", "E"])) == ["t", "x", "y", "layer", "energy"]
@@ -84,7 +103,13 @@ def test_header_without_rows_is_an_empty_data_set(tmp_path: Path) -> None:
         ("x,y\n3,\n", r"line 2, column 2 \(y\): expected a number, found ''"),
         ("x,y\n3,1_0\n", r"line 2, column 2 \(y\): expected a number, found '1_0'"),
         ("1,zwei\n3,4\n", r"line 1, column 2: expected a number, found 'zwei'"),
-        ("1,5;2,5\n", r"line 1, column 1: expected a number, found '1,5'"),
+        ("1,5;2.5\n", r"line 1, column 1: expected a number, found '1,5'; write numbers as 1234.5, without commas"),
+        (
+            "x;y\n1.234,5;2,5\n",
+            r"column 1 \(x\): expected a number, found '1.*234.*5'; write numbers as 1234.5, without commas$",
+        ),
+        ("x\ty\n1,5\t2\n", r"line 2, .*: expected a number, found .*; write numbers as 1234.5, without commas"),
+        ('x,y\n"1,5","2,5"\n', r"line 2, .*: expected a number, found '1,5'; write numbers as 1234.5, without commas"),
         ("1\n2\n", r"has 1 columns without names, .* columns=\["),
         ("1,2,3,4,5\n", r"has 5 columns without names"),
         ("a,b\n1,2\n", r"has no column for 'x', 'y'; it has 'a', 'b': name it with columns="),
