@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import partial
 from typing import Any, Literal
 
@@ -223,9 +224,7 @@ class HDBSCAN(Estimator):
         """
         given = {name: value for name, value in locals().items() if name != "self" and value is not None}
         self._check_is_fitted("labels_")
-        before = self.get_params()
-        other = type(self)(**before | {"min_samples": self._samples} | given)
-        vars(other).update({name: value for name, value in vars(self).items() if name not in before})
+        other = copy.copy(self).set_params(min_samples=self._samples, **given)
         other._select(*other._selection())
         return other
 
