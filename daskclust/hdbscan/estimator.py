@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.data.boxes import Boxsize
 from daskclust.core.data.checks import check_distance, check_positive, check_whole
 from daskclust.core.data.lazy import along_points, whole
 from daskclust.core.data.nested import nest
@@ -18,7 +19,6 @@ from daskclust.core.merge.labels import NOISE, without_small
 from daskclust.core.space.partition import Partition
 from daskclust.estimator import Estimator
 from daskclust.hdbscan.condensed import ROW, Selection, as_table, condensed_tree, labels_of, walk_down
-from daskclust.hdbscan.emst import Boxsize
 from daskclust.hdbscan.forest import lazy_linkage, linkage_of, read_forest
 from daskclust.hdbscan.plan import LazyTree
 from daskclust.hdbscan.spanning_tree import SpanningTree
