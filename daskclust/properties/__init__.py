@@ -41,8 +41,6 @@ __all__ = [
     "where",
 ]
 
-Array = npt.NDArray[Any]
-
 _COORDS = ("x", "y", "z")
 
 
