@@ -51,7 +51,6 @@ class Latest:
         self._begin, self.fail, self._rest, self._later = begin, fail, rest, later
         self._wanted = 0
         self.is_busy = False
-        self.runs = 0
 
     def ask(self) -> None:
         """Run the present request: at once, or when the running step has ended."""
@@ -61,7 +60,6 @@ class Latest:
 
     def _start(self) -> None:
         self.is_busy = True
-        self.runs += 1
         steps = self._begin()
         if self._later is None:
             self._run(steps, self._wanted, lambda show: show())

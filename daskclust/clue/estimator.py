@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -213,9 +214,7 @@ class CLUE(Estimator):
         self._check_is_fitted("density_")
         changed = {"rhoc": rhoc, "delta_c": delta_c, "delta_o": delta_o}
         given = {name: value for name, value in changed.items() if value is not None}
-        before = self.get_params()
-        other = type(self)(**before | given)
-        vars(other).update({name: value for name, value in vars(self).items() if name not in before})
+        other = copy.copy(self).set_params(**given)
         density = plain("density", self.density_)
         own = next((name for name, value in given.items() if not is_one(value)), None)
         if self._lazy is not None and own is not None:

@@ -13,6 +13,7 @@ import xarray as xr
 from daskclust.core.data.checks import check_number, check_positive, check_whole
 from daskclust.core.data.quote import quoted
 
+Array = npt.NDArray[Any]
 Float = npt.NDArray[np.float64]
 Int = npt.NDArray[np.int64]
 RNG = int | np.random.Generator | None

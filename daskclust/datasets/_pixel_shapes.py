@@ -6,14 +6,12 @@ data of the right shape (sizes, tails, density), not a simulation of charge in s
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-Float = npt.NDArray[np.float64]
-Int = npt.NDArray[np.int64]
-Array = npt.NDArray[Any]
+from ._arguments import Array, Float, Int
 
 _REACH = 100  # pixels that a shape reaches to each side of its first one at most: all fit a chip of 256
 _MOST_CORE = 20_000  # pixels of a core: a disc within the reach

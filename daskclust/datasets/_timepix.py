@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +14,9 @@ from daskclust.core.data.checks import check_whole
 from daskclust.core.data.fields import SIDES
 from daskclust.core.data.units import HITS
 
-from ._arguments import RNG, Int, given, not_negative
+from ._arguments import RNG, Array, Int, given, not_negative
 from ._pixel_shapes import KINDS, PixelShapes, make_shapes
 
-Array = npt.NDArray[Any]
 Particle = Literal[
     "gamma", "pion0", "pion45", "pion75", "lead", "lead50", "lead90", "lead_subset", "lead50_subset", "lead90_subset"
 ]  # fmt: skip

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from daskclust.core.data.boxes import Boxsize
 from daskclust.core.data.columns import groups, narrowed, plain, reals
 from daskclust.core.data.inputs import EVENT, Points, read_new_points
 from daskclust.core.data.lazy import map_with
@@ -17,8 +17,6 @@ from daskclust.core.space.partition import Partition
 from daskclust.dbscan.plan import DbscanPlan
 from daskclust.dbscan.sphere import SPHERE, chord, on_sphere
 from daskclust.estimator import Estimator
-
-Boxsize = float | Sequence[float | None] | Literal["auto"] | None
 
 
 class DensityClusters(Estimator):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from daskclust.core.data.boxes import mean_separation
+from daskclust.core.data.boxes import Boxsize, mean_separation
 from daskclust.core.data.checks import check_distance, check_positive, check_whole, sides_of_box
 from daskclust.core.data.inputs import EVENT, Points, read_points
 from daskclust.core.space.partition import Partition
-from daskclust.dbscan.density_clusters import Boxsize, DensityClusters
+from daskclust.dbscan.density_clusters import DensityClusters
 from daskclust.dbscan.plan import FINEST, MOST_NEIGHBOURS, DbscanPlan
 from daskclust.dbscan.sphere import SPHERE
 

@@ -208,7 +208,6 @@ class MahalanobisHCA(Estimator):
         ValueError
             For both or neither of `n_clusters` and `height`, and where the hierarchy has fewer such clusters.
         """
-        self._check_is_fitted("linkage_")
         labels = self._of_points(hierarchy.cut, np.int64, n_clusters=n_clusters, height=height, min_size=min_size)
         if self._far and self._nesting is None:
             most = np.bincount(labels + 1)[1:].max(initial=0) / len(labels)
@@ -216,7 +215,6 @@ class MahalanobisHCA(Estimator):
                 warnings.warn(f"one cluster has {most:.1%} of the points: {self._far}", stacklevel=2)
         return labels
 
-    @keeping_device()
     def predict(
         self, X: Any, *, n_clusters: int | None = None, height: float | None = None, min_size: int | float = 1
     ) -> Any:
@@ -268,13 +266,11 @@ class MahalanobisHCA(Estimator):
     @property
     def labels_(self) -> Any:
         """Cluster of each point, of `n_clusters`."""
-        self._check_is_fitted("linkage_")
         return self.labels(n_clusters=self.n_clusters)
 
     @property
     def point_heights_(self) -> Any:
         """Sum of the heights of the merges above each point."""
-        self._check_is_fitted("linkage_")
         return self._of_points(hierarchy.point_heights, np.float64)
 
     @property
@@ -288,6 +284,7 @@ class MahalanobisHCA(Estimator):
     @keeping_device()
     def _of_points(self, function: Any, dtype: Any, **options: Any) -> Any:
         """Return values for each point, read from the hierarchy, in X's class and chunks."""
+        self._check_is_fitted("linkage_")
         read = functools.partial(function, **options)
         if is_dask(self.linkage_):
             return along_points(whole(self.linkage_, read, (self._X.shape[0],), dtype), self._X)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from daskclust.core.data.boxes import Boxsize
 from daskclust.core.data.nested import without_lists
 from daskclust.core.device.arrays import on_device_of, to_host
 from daskclust.core.hierarchy import single_linkage
@@ -14,8 +14,6 @@ from daskclust.core.space.partition import Partition
 from daskclust.estimator import BaseEstimator
 from daskclust.hdbscan.forest import lazy_linkage, read_forest
 from daskclust.hdbscan.plan import LazyTree
-
-Boxsize = float | Sequence[float | None] | Literal["auto"] | None
 
 
 class EMST(BaseEstimator):

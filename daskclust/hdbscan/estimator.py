@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.data.boxes import Boxsize
 from daskclust.core.data.checks import check_distance, check_positive, check_whole
 from daskclust.core.data.lazy import along_points, whole
 from daskclust.core.data.nested import nest
@@ -17,7 +19,6 @@ from daskclust.core.merge.labels import NOISE, without_small
 from daskclust.core.space.partition import Partition
 from daskclust.estimator import Estimator
 from daskclust.hdbscan.condensed import ROW, Selection, as_table, condensed_tree, labels_of, walk_down
-from daskclust.hdbscan.emst import Boxsize
 from daskclust.hdbscan.forest import lazy_linkage, linkage_of, read_forest
 from daskclust.hdbscan.plan import LazyTree
 from daskclust.hdbscan.spanning_tree import SpanningTree
@@ -223,9 +224,7 @@ class HDBSCAN(Estimator):
         """
         given = {name: value for name, value in locals().items() if name != "self" and value is not None}
         self._check_is_fitted("labels_")
-        before = self.get_params()
-        other = type(self)(**before | {"min_samples": self._samples} | given)
-        vars(other).update({name: value for name, value in vars(self).items() if name not in before})
+        other = copy.copy(self).set_params(min_samples=self._samples, **given)
         other._select(*other._selection())
         return other
 

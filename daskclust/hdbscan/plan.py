@@ -69,23 +69,8 @@ def spanning_tree_of(
 ) -> LazyTree:
     """Return the minimum spanning tree of a dask array (n, d), which is that of `spanning_tree`.
 
-    Parameters
-    ----------
-    X : dask array of float32 or float64, shape (n, d)
-        Points.
-    min_samples, period, alpha
-        As of `spanning_tree`; of fewer points than `min_samples` weights and core distances are infinite.
-    partition : {"auto", "space"} or Partition, default "auto"
-        How X is divided into blocks: a sample of it is computed now, unless it has one chunk or planes are given.
-
-    Returns
-    -------
-    LazyTree
-
-    Raises
-    ------
-    ValueError
-        For another partition, and, when it is computed, for points that are not finite.
+    A sample of it is computed now, unless it has one chunk or planes are given. Of fewer points than `min_samples`
+    weights and core distances are infinite.
     """
     n = X.shape[0]
     check_count(n)

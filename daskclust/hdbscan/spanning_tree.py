@@ -59,29 +59,12 @@ def spanning_tree(
     core: Any = None,
     most: float = math.inf,
 ) -> SpanningTree:
-    """Return the minimum spanning tree of points.
+    """Return the minimum spanning tree of finite points (n, d); axes of period 0, or all without `period`, are open.
 
-    Parameters
-    ----------
-    X : numpy.ndarray or cupy.ndarray of float32 or float64, shape (n, d)
-        Finite points.
-    min_samples : int
-        The core distance of a point is that to its `min_samples`-th nearest, itself counted. The square of an edge's
-        weight is the largest of its own squared length, divided by the square of `alpha`, and the two squared core
-        distances.
-    period : tuple of float
-        Period of each axis, 0 where it is open; empty if all are.
-    alpha : float
-        Divides lengths of edges, not core distances.
-    core : array of float64, shape (n,), optional
-        Squared core distances, where they are known, on the device of X; `min_samples` then counts no more. Equal
-        points have equal ones.
-    most : float
-        Edges of a larger weight, squared, are left out.
-
-    Returns
-    -------
-    SpanningTree
+    The core distance of a point is that to its `min_samples`-th nearest, itself counted. The square of an edge's weight
+    is the largest of its own squared length, divided by the square of `alpha`, and the two squared core distances.
+    `core` has these where they are known, on the device of X, in place of `min_samples`; equal points have equal ones.
+    Edges of a weight whose square is above `most` are left out.
     """
     n, d = X.shape
     if not 1 <= min_samples <= max(n, 1):

@@ -7,17 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from daskclust.core.data.checks import check_positive, check_whole
 from daskclust.core.hierarchy import leaf_order
 from daskclust.core.merge.labels import NOISE
-from daskclust.plot._data import Array, CellMatrix, Channel, Ids, cells_of, linkage_of
+from daskclust.plot._data import CellMatrix, Channel, cells_of, linkage_of
 from daskclust.plot._elements import by_cluster, overlay, pixels_for, point_size
-from daskclust.plot._look import WIDTH, finished, hv, panel, side_by_side, styled
-
-Float = npt.NDArray[np.float64]
+from daskclust.plot._look import WIDTH, Array, Float, Ids, finished, hv, panel, side_by_side, styled
 
 SIGMA = "\N{GREEK SMALL LETTER SIGMA}"
 

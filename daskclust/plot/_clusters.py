@@ -12,9 +12,7 @@ import xarray as xr
 from daskclust.core.merge.labels import NOISE
 from daskclust.plot._data import dimension, in_memory, source_of
 from daskclust.plot._elements import by_cluster, cloud, is_few, labelled, overlay, pixels_for, point_size, segments
-from daskclust.plot._look import INK, hv, panel, side_by_side
-
-Array = npt.NDArray[Any]
+from daskclust.plot._look import INK, Array, hv, panel, side_by_side
 
 _STRIP = 2  # what is longer by this factor fills the frame, whatever the scales
 

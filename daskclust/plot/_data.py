@@ -18,11 +18,9 @@ from daskclust.core.data.inputs import check_one_dimension, stack, table_of
 from daskclust.core.data.units import hit_column
 from daskclust.core.device.arrays import is_dask, to_host
 from daskclust.core.merge.labels import NOISE
-from daskclust.plot._look import hv
+from daskclust.plot._look import Array, Ids, hv
 from daskclust.systems import SYSTEMS
 
-Array = npt.NDArray[Any]
-Ids = npt.NDArray[np.int64]
 Channel = str | int
 
 TIMES = ("toa", "tot", "tof")

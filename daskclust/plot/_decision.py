@@ -14,9 +14,7 @@ from daskclust.core.data.checks import check_positive
 from daskclust.core.merge.labels import NOISE
 from daskclust.plot._data import dimension, in_memory, opened, source_of
 from daskclust.plot._elements import FEW, MOST_GLYPHS, cloud, line, overlay
-from daskclust.plot._look import COLORS, FOLLOWER_COLOR, INK, OUTLIER_COLOR, SEED_COLOR, hv, log_ticks
-
-Array = npt.NDArray[Any]
+from daskclust.plot._look import COLORS, FOLLOWER_COLOR, INK, OUTLIER_COLOR, SEED_COLOR, Array, hv, log_ticks
 
 _NEEDED, _WANTED = ("density", "delta"), ("label", "is_seed", "is_outlier")
 

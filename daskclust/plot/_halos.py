@@ -12,19 +12,16 @@ import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
-from daskclust.core.data.boxes import box_in, box_sides
+from daskclust.core.data.boxes import AXES, box_in, box_sides
 from daskclust.core.data.checks import check_whole
 from daskclust.core.data.columns import column, reals
 from daskclust.core.data.units import BOX, ratio
 from daskclust.core.device.arrays import is_dask
 from daskclust.plot._data import counted, dimension, finite, in_memory, opened, unit_of
 from daskclust.plot._elements import overlay, spanned
-from daskclust.plot._look import ACCENT, BLANK, INK, MARK, amounts, finished, hv, log_ticks, styled
+from daskclust.plot._look import ACCENT, BLANK, INK, MARK, Float, amounts, finished, hv, log_ticks, styled
 from daskclust.plot._spectra import log_edges
 
-Float = npt.NDArray[np.float64]
-
-_AXES = ("x", "y", "z")
 _CORNERS = 32  # of what is drawn as a circle
 _ONE_SIGMA = 0.15865525393145707  # of a normal distribution is below its mean by more than its deviation
 _POWERS = {1: "", 2: "²", 3: "³"}
@@ -186,11 +183,11 @@ def mass_function(
     from scipy.special import gammaincinv
 
     bins = check_whole("bins", bins, 1)
-    table = in_memory(table, (mass,), _AXES, dim="cluster")
+    table = in_memory(table, (mass,), AXES, dim="cluster")
     values, note = finite(table[mass], mass)
     positive = values[values > 0]
     note += f", {values.size - positive.size:,} of no mass" if positive.size < values.size else ""
-    axes = [name for name in _AXES if name in table]
+    axes = [name for name in AXES if name in table]
     unit = table[axes[0]].attrs.get("units") if axes else None
     sides = box_sides(box_in(table, unit, boxsize if axes else None), axes)
     by_volume = bool(axes) and all(sides)
@@ -230,7 +227,7 @@ def _sides(ds: xr.Dataset, axes: Sequence[str]) -> list[float]:
     for place, name in enumerate(axes):
         unit = ds[name].attrs.get("units")
         is_length = unit == box_unit or (None not in (unit, box_unit) and ratio(str(unit), str(box_unit)) is not None)
-        sides.append(box_sides(box_in(ds, unit), axes)[place] if name in _AXES or is_length else 0.0)
+        sides.append(box_sides(box_in(ds, unit), axes)[place] if name in AXES or is_length else 0.0)
     return sides
 
 

@@ -24,6 +24,8 @@ from daskclust.core.data.checks import check_whole
 hv = holoviews
 
 Array = npt.NDArray[Any]
+Float = npt.NDArray[np.float64]
+Ids = npt.NDArray[np.int64]
 Options = dict[str, Any]
 
 # ------------------------------------------------------------------------------------------------------------- colours

@@ -13,9 +13,7 @@ import xarray as xr
 from daskclust.core.data.fields import SIDES
 from daskclust.core.merge.labels import NOISE
 from daskclust.plot._data import dimension, hits_in_memory, in_time_units, source_of
-from daskclust.plot._look import BLANK, COLORS, NOISE_COLOR, amounts, finished, hv, panel, side_by_side, styled
-
-Array = npt.NDArray[Any]
+from daskclust.plot._look import BLANK, COLORS, NOISE_COLOR, Array, amounts, finished, hv, panel, side_by_side, styled
 
 _MARGIN = 3  # pixels around chosen clusters
 _MOST_PIXELS = 1 << 24  # of one picture

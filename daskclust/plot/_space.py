@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.data.checks import check_whole
@@ -16,9 +15,7 @@ from daskclust.core.data.units import hit_column
 from daskclust.core.merge.labels import NOISE
 from daskclust.plot._data import TIMES, dimension, in_memory, in_time_units, opened, source_of
 from daskclust.plot._elements import MOST_GLYPHS, point_size
-from daskclust.plot._look import COLORS, INK, NOISE_COLOR, WIDTH, Options, hv, load_backends
-
-Array = npt.NDArray[Any]
+from daskclust.plot._look import COLORS, INK, NOISE_COLOR, WIDTH, Array, Options, hv, load_backends
 
 _DEPTHS = ("z", "toa", "layer")
 _STRIP = 4  # what is longer by this factor fills the cube, whatever the units

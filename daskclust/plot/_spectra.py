@@ -11,9 +11,7 @@ import numpy.typing as npt
 from daskclust.core.data.checks import check_whole
 from daskclust.plot._data import counted, dimension, finite, hits_in_memory, in_memory, in_time_units, sizes_of, without
 from daskclust.plot._elements import histogram, overlay
-from daskclust.plot._look import COLORS, hv, styled
-
-Float = npt.NDArray[np.float64]
+from daskclust.plot._look import COLORS, Float, hv, styled
 
 _TOT_TICK = 25.0  # ns
 _PER = ((1e6, "µs"), (1e3, "ms"))  # how many of them are a second

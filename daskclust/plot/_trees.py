@@ -13,10 +13,8 @@ from daskclust.core.merge.labels import NOISE
 from daskclust.metrics import point_height_correlation, point_heights
 from daskclust.plot._data import labels_of, linkage_of, source_of
 from daskclust.plot._elements import MOST_GLYPHS, cloud, line, overlay
-from daskclust.plot._look import ACCENT, COLORS, INK, MARK, NOISE_COLOR, hv, styled
+from daskclust.plot._look import ACCENT, COLORS, INK, MARK, NOISE_COLOR, Float, Ids, hv, styled
 
-Float = npt.NDArray[np.float64]
-Ids = npt.NDArray[np.int64]
 Lines = list[tuple[float, float, float, float]]
 
 _STUB = 0.3  # length of the line to what is left out, in leaves

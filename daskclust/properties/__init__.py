@@ -44,8 +44,6 @@ __all__ = [
     "where",
 ]
 
-Array = npt.NDArray[Any]
-
 _COORDS = ("x", "y", "z")
 
 

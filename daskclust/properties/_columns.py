@@ -15,12 +15,11 @@ from daskclust.core.data.quote import quoted
 from daskclust.core.device.arrays import HOST, Cuda, Host, device_of, is_cuda, to_host
 from daskclust.core.merge.labels import NOISE
 
-from ._summary import MOST_ROWS_PER_POINT
+from ._summary import MOST_ROWS_PER_POINT, Array
 
 if TYPE_CHECKING:
     import xarray as xr
 
-Array = npt.NDArray[Any]
 
 _MOST_EMPTY_ROWS = 1 << 24  # 128 MiB a column
 

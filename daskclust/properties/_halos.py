@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.data.boxes import box_in, box_sides
+from daskclust.core.data.boxes import AXES, box_in, box_sides
 from daskclust.core.data.checks import check_positive
 from daskclust.core.data.datasets import dataset_of
 from daskclust.core.data.inputs import check_one_dimension
@@ -35,7 +35,6 @@ from ._summary import Array, Columns, Groups, Summary, TableSteps, numbered, row
 if TYPE_CHECKING:
     import xarray as xr
 
-_AXES = ("x", "y", "z")
 _VELOCITIES = ("vx", "vy", "vz")
 _BLOCK = 256  # particles that a thread surveys, on all devices: sums of noise have one order
 
@@ -148,8 +147,8 @@ def halo_table(
     """
     ds = dataset_of(ds)
     n_clusters = checked_n_clusters(n_clusters, max(ds.sizes.values(), default=0))
-    axes = tuple(name for name in _AXES if name in ds)
-    if not axes or axes != _AXES[: len(axes)]:
+    axes = tuple(name for name in AXES if name in ds)
+    if not axes or axes != AXES[: len(axes)]:
         got = ", ".join(axes) or f"{', '.join(map(str, ds))} alone"
         raise ValueError(f"halos need positions x, y, z, or the first of them, got {got}; rename them")
     mass = ("mass" if "mass" in ds else None) if mass is ... else mass
@@ -158,7 +157,7 @@ def halo_table(
     lengths = box_sides(box_in(ds, units.get("x"), boxsize), axes)
     x, y, z = (*((length, 1.0 / length) if length else _OPEN for length in lengths), _OPEN, _OPEN)[:3]
     setting = Setting((x, y, z), len(axes), _gravity(G, axes, names))
-    sources = dict(zip(_AXES, axes, strict=False)) | dict(zip(_VELOCITIES, names, strict=False))
+    sources = dict(zip(AXES, axes, strict=False)) | dict(zip(_VELOCITIES, names, strict=False))
     sources |= {} if mass is None else {"mass": mass}
     arrays = {
         role: variable(ds, name, "mass" if role == "mass" else "velocities").data for role, name in sources.items()
@@ -191,7 +190,7 @@ def _conversions(
     """Return the units of positions and of velocities, those of the first axis, and what turns values into them."""
     units: dict[str, str] = {}
     ratios: dict[str, Fraction] = {}
-    for roles, names in ((_AXES, axes), (_VELOCITIES, velocities)):
+    for roles, names in ((AXES, axes), (_VELOCITIES, velocities)):
         own = {name: variable(ds, name, "velocities").attrs.get("units") for name in names}
         unit, by = common(own, ds.attrs.get("hubble"))
         units |= {} if unit is None else dict.fromkeys(roles[: len(names)], unit)
@@ -228,7 +227,7 @@ def _columns_and_units(
     """Return the columns of the table with their units, from those of positions, of velocities and of the mass."""
     length, speed = units.get("x"), units.get("vx")
     momentum = None if length is None or speed is None else f"{length} {speed}"
-    found: dict[str, str | None] = {"size": "1", "mass": mass, **dict.fromkeys(_AXES[:axes], length)}
+    found: dict[str, str | None] = {"size": "1", "mass": mass, **dict.fromkeys(AXES[:axes], length)}
     found |= dict.fromkeys([*_VELOCITIES[:axes], "sigma_v"], speed) if moving else {}
     found |= {"r_rms": length, "r_max": length}
     found |= dict.fromkeys({1: [], 2: ["jz"], 3: ["jx", "jy", "jz"]}[axes], momentum) if moving else {}

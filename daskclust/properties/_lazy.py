@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from daskclust.core.data.columns import for_kernels
 from daskclust.core.data.lazy import chunk_numbers, chunk_rows, lazy_along, of_blocks, workers_client
@@ -25,9 +24,7 @@ from daskclust.core.merge.labels import NOISE
 from daskclust.core.run.exchange import is_few, pieces_of
 from daskclust.core.run.graph import ChunkSteps, boxed, unboxed
 
-from ._summary import Columns, Summary, TableSteps, finished, in_rows, joined, merged, noise_of, row_count
-
-Array = npt.NDArray[Any]
+from ._summary import Array, Columns, Summary, TableSteps, finished, in_rows, joined, merged, noise_of, row_count
 
 _ROWS = 1 << 18  # of a range, about
 _MOST_PIECES = 1 << 20  # of all summaries; where chunks are many, ranges are longer

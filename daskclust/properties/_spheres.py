@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.data.boxes import box_in, box_sides
+from daskclust.core.data.boxes import AXES, box_in, box_sides
 from daskclust.core.data.datasets import dataset_of
 from daskclust.core.data.inputs import check_one_dimension
 from daskclust.core.data.units import common, converted
@@ -24,16 +24,14 @@ from . import _lazy
 from ._columns import checked, explain, label_values, table_of, variable
 from ._cosmology import HaloDensities, densities
 from ._noisy import added
-from ._summary import row_count
+from ._summary import Array, row_count
 
 if TYPE_CHECKING:
     import xarray as xr
 
-Array = npt.NDArray[Any]
 
 Particles = tuple[Array, Array, Array, tuple[float, ...]]  # labels, positions in the box, masses, box
 
-_AXES = ("x", "y", "z")
 _AT_ONCE = 1 << 20  # particles in the halos of a range, about
 _NEIGHBOURS = 16  # by the distance to which density is measured
 _FIRST = 1.3  # sphere that is searched first, in radii that the mass of the halo itself would have
@@ -137,16 +135,16 @@ def spherical_overdensity(
     (0.66, 'Mpc/h')
     """
     ds = dataset_of(ds)
-    for name in _AXES:
+    for name in AXES:
         variable(ds, name, "positions")
-    arrays = {name: ds[name].data for name in _AXES} | {"mass": variable(ds, mass, "mass").data}
-    check_one_dimension({name: ds[name].dims for name in (*_AXES, mass)}, [*_AXES, mass])
-    unit, ratios = common({name: ds[name].attrs.get("units") for name in _AXES}, ds.attrs.get("hubble"))
+    arrays = {name: ds[name].data for name in AXES} | {"mass": variable(ds, mass, "mass").data}
+    check_one_dimension({name: ds[name].dims for name in (*AXES, mass)}, [*AXES, mass])
+    unit, ratios = common({name: ds[name].attrs.get("units") for name in AXES}, ds.attrs.get("hubble"))
     mass_unit = ds[mass].attrs.get("units")
     known = densities(ds.attrs, (definitions,) if isinstance(definitions, str) else tuple(definitions), unit, mass_unit)
     arrays = checked({"labels": label_values(ds, labels), **arrays}, ds["x"].shape, {})
     arrays |= {name: converted(arrays[name], by) for name, by in ratios.items()}
-    period = tuple(box_sides(box_in(ds, unit, boxsize), _AXES))
+    period = tuple(box_sides(box_in(ds, unit, boxsize), AXES))
     columns = _columns(_Chunks(arrays, period), known, min(filter(None, period), default=np.inf) / 2)
     units = {"v_max": "km/s", "concentration": "1"}
     table = table_of(columns, {name: units.get(name, mass_unit if name[:2] == "m_" else unit) for name in columns})
@@ -211,7 +209,7 @@ def _columns(chunks: _Chunks, known: HaloDensities, limit: float) -> dict[str, A
         waiting = waiting[~is_done]
         reach[waiting] *= _GROWTH
     names = [f"{letter}_{name}" for name in known.names for letter in "mr"] + ["v_max", "r_v_max", "concentration"]
-    peaks = dict(zip((f"{axis}_peak" for axis in _AXES), X.T, strict=True))
+    peaks = dict(zip((f"{axis}_peak" for axis in AXES), X.T, strict=True))
     return {"size": sizes, **peaks, **dict(zip(names, rows.T, strict=True))}
 
 
@@ -225,14 +223,14 @@ def _particles(
 ) -> tuple[Array, Array, Array, Any]:
     """Return labels, positions in the box and masses on the host, and the box."""
     host = dict(zip(names, map(to_host, blocks), strict=True))
-    X = np.stack([host[axis].astype(np.float64, copy=False) for axis in _AXES], axis=1)
+    X = np.stack([host[axis].astype(np.float64, copy=False) for axis in AXES], axis=1)
     return host["labels"], wrap_positions(X, period), host["mass"].astype(np.float64, copy=False), period
 
 
 def _sizes(*blocks: Any, names: Sequence[str], n: int, start: int = 0) -> npt.NDArray[np.int64]:
     """Return the number of members of each halo in a chunk of the n particles."""
     host = dict(zip(names, map(to_host, blocks), strict=True))
-    explain(host, start, (*_AXES, "mass"), ("mass",))
+    explain(host, start, (*AXES, "mass"), ("mass",))
     row_count(int(host["labels"].max(initial=-1)), n, None)
     return np.bincount(host["labels"][host["labels"] >= 0])
 

@@ -13,13 +13,12 @@ import numpy as np
 import panel as pn
 
 from daskclust.app.code import blocks, code
+from daskclust.app.raster import Ranges
 from daskclust.app.selection import Range
 from daskclust.app.state import State
 from daskclust.app.systems import SYSTEMS, Condensed, Decision, Hierarchy
 from daskclust.app.widgets import BESIDE, button, heading
 from daskclust.core.data.quote import argument, in_sheet
-
-Ranges = tuple[tuple[float, float], tuple[float, float]]
 
 _DPI, _WIDTH = 300, 6.8  # inches: two columns of a paper
 _LINES_STYLE = "textarea.bk-input { font: 11px monospace; height: 230px }"

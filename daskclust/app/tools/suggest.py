@@ -5,23 +5,20 @@ A suggestion without values says why there is none: points that are spread evenl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
 from daskclust.app.parameters import rounded
+from daskclust.app.raster import Array
 from daskclust.app.state import Outcome
 from daskclust.app.systems import Decision, Hierarchy
-from daskclust.app.systems._base import coordinates, matrix
+from daskclust.app.systems._base import Values, coordinates, matrix
 from daskclust.core import hierarchy as tree
 from daskclust.core.data.inputs import split_points
 from daskclust.plot import RHO
-
-Array = npt.NDArray[Any]
-Values = Mapping[str, Any]
 
 _MOST_ASKED = 5_000  # points of which neighbours are looked for, among all points
 _LEAST_KNEE = 1.2  # times the distance of the same share of points, were all spread evenly

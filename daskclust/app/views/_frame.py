@@ -27,13 +27,12 @@ from bokeh.models import (
 from bokeh.plotting import figure
 
 from daskclust.app.look import Look
+from daskclust.app.raster import Array, Ranges
 from daskclust.app.selection import ChosenBox, Lasso, corners
 from daskclust.app.views._scene import Choose
 from daskclust.core.data.quote import in_html
 
-Ranges = tuple[tuple[float, float], tuple[float, float]]
 Frame = tuple[Ranges, tuple[int, int]]  # what axes show, and on how many pixels
-Array = npt.NDArray[Any]
 
 NOTHING = np.zeros((1, 1, 4), np.uint8)  # a picture of nothing
 IMAGE, PLACES = ("image", "x", "y", "dw", "dh"), ("x", "y")  # columns of an `image_rgba`, and of marks

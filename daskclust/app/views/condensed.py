@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from bokeh.transform import linear_cmap
 
 from daskclust.app.look import Look
+from daskclust.app.raster import Array, Ranges
 from daskclust.app.selection import ChosenClusters, Selection, span_of
 from daskclust.app.state import State
 from daskclust.app.systems import Condensed
-from daskclust.app.views._frame import Canvas, Ranges, none
+from daskclust.app.views._frame import Canvas, none
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.app.views._thresholds import Drag, Style, Thresholds
 from daskclust.app.worker import Show
@@ -27,8 +27,6 @@ _MOST = 100  # clusters that are drawn
 _CUT = "cluster_selection_epsilon"
 _PALE = 0.15  # opacity of clusters without chosen points
 _NAMES = ("xs", "ys", "color", "alpha")
-
-Array = npt.NDArray[Any]
 
 
 class CondensedView(View):

@@ -12,10 +12,11 @@ from bokeh.models import Span  # type: ignore[attr-defined,unused-ignore]
 
 from daskclust.app import raster
 from daskclust.app.look import Look
+from daskclust.app.raster import Ranges
 from daskclust.app.selection import ChosenClusters, mask_of
 from daskclust.app.state import State
 from daskclust.app.systems import DELTA, DENSITY, Decision
-from daskclust.app.views._frame import IMAGE, PLACES, STARS, Canvas, Frame, Ranges, none, span
+from daskclust.app.views._frame import IMAGE, PLACES, STARS, Canvas, Frame, none, span
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.app.views._thresholds import Drag, Style, Thresholds
 from daskclust.app.worker import Show

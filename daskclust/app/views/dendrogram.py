@@ -11,10 +11,11 @@ import numpy.typing as npt
 from bokeh.transform import linear_cmap
 
 from daskclust.app.look import Look
+from daskclust.app.raster import Array, Ranges
 from daskclust.app.selection import Branches, Selection, span_of
 from daskclust.app.state import State
 from daskclust.app.systems import Hierarchy
-from daskclust.app.views._frame import Canvas, Ranges, none
+from daskclust.app.views._frame import Canvas, none
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.app.views._thresholds import Drag, Style, Thresholds
 from daskclust.app.worker import Show
@@ -29,8 +30,6 @@ _MOST_TICKS = 40  # leaves whose sizes can be read
 _LEVEL_TICKS = 8  # leaves whose sizes fit side by side
 _ENDS = ("x0", "y0", "x1", "y1")
 _PALE = 0.25  # opacity of branches without chosen cells
-
-Array = npt.NDArray[Any]
 
 
 class Dendrogram(View):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 from bokeh.models import BasicTicker, LogTicker
 
 from daskclust.app.look import LIGHT, Look
+from daskclust.app.raster import Array
 from daskclust.app.selection import ChosenClusters, Range, Selection, span_of
 from daskclust.app.state import State
 from daskclust.app.views._frame import Canvas, none
@@ -21,8 +20,6 @@ from daskclust.plot._data import dimension
 _BINS = 40
 _MOST_LINES = 10  # chosen clusters that have a line each
 _SIDES = ("left", "right", "top")
-
-Array = npt.NDArray[Any]
 
 
 class Histogram(View):

@@ -11,10 +11,11 @@ from bokeh.transform import linear_cmap
 
 from daskclust.app import raster
 from daskclust.app.look import LIGHT, Look
+from daskclust.app.raster import Array, Ranges
 from daskclust.app.selection import ChosenClusters, Range
 from daskclust.app.slices import time_unit
 from daskclust.app.state import Outcome, State
-from daskclust.app.views._frame import IMAGE, NOTHING, PLACES, STARS, Canvas, Frame, Ranges, none, span
+from daskclust.app.views._frame import IMAGE, NOTHING, PLACES, STARS, Canvas, Frame, none, span
 from daskclust.app.views._scene import Choose, Column, Scene, View
 from daskclust.app.worker import Show
 from daskclust.plot._data import dimension
@@ -24,8 +25,6 @@ _MOST_MARKERS = 8_000  # more points than this within the axes are drawn as pixe
 _MOST_SEEDS = 300
 SECOND = "second picture"
 _MARKS = ("x", "y", "color", "alpha", "size")
-
-Array = npt.NDArray[Any]
 
 
 class Picture(View):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from daskclust.core.data.foreign import separated
 from daskclust.core.data.units import BOX, common, converted
 
 AXES = ("x", "y", "z")
+Boxsize = float | Sequence[float | None] | Literal["auto"] | None  # as users give it
 
 
 def box_in(ds: Any, unit: str | None, boxsize: Any = "auto") -> Any:
