@@ -243,8 +243,7 @@ def for_kernels(name: str, array: Any) -> Any:
         return as_cupy(array)
     if not isinstance(array, np.ndarray):
         return array
-    array = np.asarray(native(name, array))
-    array = np.require(array, requirements=("C", "A"))
+    array = np.require(native(name, array), requirements=("C", "A", "E"))
     return array if array.flags.writeable else np.asarray(_Writable(array))
 
 
