@@ -89,10 +89,8 @@ def in_field_unit(
     if not is_lazy or wanted != array.dtype:
         array = by_blocks(conform, array, wanted, str(wanted), variable=variable, source=source)
     told = unit if by is None else variable.unit
-    if isinstance(array, Stored) and (by or ONE) != 1:
-        array = by_blocks(_converted, array, converted(np.empty(0, array.dtype), by or ONE).dtype, "unit", by=by)
-    else:
-        array = converted(array, by or ONE)
+    if by is not None and by != 1:
+        array = by_blocks(_converted, array, converted(np.empty(0, array.dtype), by).dtype, "unit", by=by)
     return array, {**({"units": told} if told else {}), "long_name": variable.doc}
 
 
