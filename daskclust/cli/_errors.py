@@ -36,15 +36,11 @@ _AGAIN = "outputs that were not complete are not there; run it again to make the
 _FULL = "free some (`df -h` and `quota` tell how much is left), or write to another disk"
 _OF_SYSTEM = {
     errno.ENOENT: "check the name; paths count from {here}",
-    errno.EACCES: _ELSEWHERE,
-    errno.EPERM: _ELSEWHERE,
-    errno.EROFS: _ELSEWHERE,
-    errno.ENOSPC: _FULL,
-    errno.EDQUOT: _FULL,
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), _ELSEWHERE),
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), _FULL),
     errno.EFBIG: "`ulimit -f` tells how large a file may be; write to another disk",
     errno.EADDRINUSE: "choose another port, or 0 for any free one",
-    errno.ECONNRESET: "--reconnect goes on when the sender is back",
-    errno.ETIMEDOUT: "--reconnect goes on when the sender is back",
+    **dict.fromkeys((errno.ECONNRESET, errno.ETIMEDOUT), "--reconnect goes on when the sender is back"),
     errno.ECONNREFUSED: "start the sender first, and check host and port",
 }
 """What to do about errors of the system."""

@@ -192,11 +192,10 @@ class Job:
         from daskclust.io.several import joined
 
         size, found = (chunks or About(about)) if self.is_lazy else None, {}
-        for path in map(Path, self.sources):
-            self.work.read(path, is_lazy=self.is_lazy)
-            with self.stage("reading"):
-                found[str(path)] = reader(path, chunks=size)
         with self.stage("reading"):
+            for path in map(Path, self.sources):
+                self.work.read(path, is_lazy=self.is_lazy)
+                found[str(path)] = reader(path, chunks=size)
             ds = joined(found, size) if len(found) > 1 else found[str(path)]
             self.open_own(ds, system, data_set)
         if (told := ds.attrs.get("columns")) and not self.run.quiet:

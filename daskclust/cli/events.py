@@ -84,8 +84,7 @@ def events(
     noisy = NoisyPixels(pixels)
     prepare = noisy.around(pixels.preparation(), lazy=run.is_on_dask)
     if run.dry_run:
-        in_windows = not run.is_on_dask
-        estimate(job, pixels.open_as_is, lambda *_: EventPlan.cost, None, ROUND, in_windows=in_windows)
+        estimate(job, pixels.open_as_is, lambda *_: EventPlan.cost, None, ROUND, in_windows=not run.is_on_dask)
         return
     ending = Ending(keep=pixels.follow)
     by_frame = builder.dt_max is None

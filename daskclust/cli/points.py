@@ -55,7 +55,6 @@ FOF = """
   daskclust fof snapshot.hdf5 --linking-length 0.05 --particle-type stars -o stars.parquet
 """
 
-
 HDBSCAN = """
   # clusters of 50 points and more
   daskclust hdbscan places.csv --min-cluster-size 50 -o labels.parquet

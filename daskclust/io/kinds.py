@@ -19,7 +19,7 @@ from daskclust.io.rows import Stored, by_blocks
 _EXACT_FLOAT = 2**53
 
 
-def conform(values: npt.ArrayLike, first_row: int, variable: Variable, source: str = "the values") -> npt.NDArray[Any]:
+def conform(values: npt.ArrayLike, first_row: int, variable: Variable, source: str) -> npt.NDArray[Any]:
     """Return numbers (n,) in native byte order, in a type that a variable may have; name the row of one that has none.
 
     Floats keep float32 or float64 (float16 becomes float32, others float64), integers keep their type; whole floats
@@ -68,32 +68,22 @@ def _whole(
     return array
 
 
-def target_dtype(dtype: npt.DTypeLike, variable: Variable | None) -> np.dtype[Any]:
-    """Return the type that `conform` gives to values of a type; without a variable they keep theirs."""
-    if variable is None:
-        return np.dtype(dtype).newbyteorder("=")
-    return conform(np.empty(0, dtype=dtype), 0, variable).dtype
-
-
 def in_field_unit(
     values: Any, variable: Variable | None, name: str, unit: str | None, source: str
 ) -> tuple[Any, dict[str, str]]:
     """Return checked values in the field's unit, and their attributes."""
-    is_lazy = is_dask(values) or isinstance(values, Stored)
-    array: Any = values if is_lazy else np.asarray(values)
+    array: Any = values if is_dask(values) or isinstance(values, Stored) else np.asarray(values)
     if len(array.shape) != 1:
         raise ValueError(f"variable {quoted(name)} must have one dimension, got shape {array.shape}")
     if variable is None:
         return array, {} if unit is None else {"units": unit}
     by = _ratio_of(variable, unit, source)
-    wanted = target_dtype(array.dtype, variable) if is_lazy else np.dtype(variable.dtype)
-    if not is_lazy or wanted != array.dtype:
+    wanted = conform(np.empty(0, array.dtype), 0, variable, source).dtype
+    if wanted != array.dtype:
         array = by_blocks(conform, array, wanted, str(wanted), variable=variable, source=source)
     told = unit if by is None else variable.unit
-    if isinstance(array, Stored) and (by or ONE) != 1:
-        array = by_blocks(_converted, array, converted(np.empty(0, array.dtype), by or ONE).dtype, "unit", by=by)
-    else:
-        array = converted(array, by or ONE)
+    if by is not None and by != 1:
+        array = by_blocks(_converted, array, converted(np.empty(0, array.dtype), by).dtype, "unit", by=by)
     return array, {**({"units": told} if told else {}), "long_name": variable.doc}
 
 

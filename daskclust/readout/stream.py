@@ -336,7 +336,6 @@ class EventStream:
         self.counters = replace(now, backlog=backlog, largest_backlog=max(now.largest_backlog, backlog), **counted)
 
     def _decoded(self, item: Any) -> Columns:
-        """Return the hits of an item, by name."""
         if isinstance(item, Break):
             self._count(reconnections=0 if isinstance(item, Cut) else 1)
             item = self.reader.close()

@@ -83,7 +83,6 @@ class CompileKernels(WorkerPlugin):
     """Worker plugin: kernels are compiled, or loaded from numba's cache, as a worker starts."""
 
     name = "daskclust-compile-kernels"
-    idempotent = False
 
     def __init__(self, systems: Sequence[str], cuda: bool = False) -> None:
         self.systems = tuple(systems)

@@ -49,7 +49,6 @@ def connect(scheduler: Any, count: int, wait: str | float | None) -> Client:
 
 
 def _seconds(wait: str | float) -> float:
-    """Return a time in seconds."""
     try:
         seconds = float(parse_timedelta(wait)) if isinstance(wait, str) else float(wait)
     except (ValueError, TypeError, KeyError, IndexError):

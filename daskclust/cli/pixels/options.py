@@ -99,8 +99,7 @@ class Pixels(ColumnOptions):
 
     def check(self, run: Running, where: str | None, dt_max: float | None) -> None:
         """Refuse, before any work, options that do not go with each other, or with the kind of file."""
-        source, is_readout, is_t3pa = self.source, self.is_readout, self.kind == "t3pa"
-        is_table = self.kind == "table"
+        source, is_readout, is_table = self.source, self.is_readout, self.kind == "table"
         self.naming("timepix")  # raises where --columns or --units are no pairs NAME=VALUE
 
         def refuse(is_wrong: Any, message: str) -> None:
@@ -109,7 +108,7 @@ class Pixels(ColumnOptions):
 
         is_katherine, has_frames = self.kind == "katherine", self.kind in ("katherine", "pixet", "table")
         refuse(
-            self.layout == "quad" and (is_t3pa or is_katherine),
+            self.layout == "quad" and self.kind in ("t3pa", "katherine"),
             f"--layout quad is not for {source}, whose chips are apart; leave it out",
         )
         refuse(self.slow_clock and not is_katherine, "--slow-clock is for --format katherine; leave it out")
@@ -120,13 +119,9 @@ class Pixels(ColumnOptions):
         refuse(
             self.layout == "timepix4" and not is_table, f"--layout timepix4 is for tables, got {source}; leave it out"
         )
-        of_words: dict[str, Any] = {
-            "--gap": self.gap,
-            "--on-reset": self.on_reset != "continue",
-            "--trigger": self.trigger,
-        }
-        for name, value in of_words.items():
-            refuse(value and self.kind != "tpx3", f"{name} is for raw .tpx3 words, got {source}; leave it out")
+        of_words = ("gap", self.gap), ("on-reset", self.on_reset != "continue"), ("trigger", self.trigger)
+        for name, value in of_words:
+            refuse(value and self.kind != "tpx3", f"--{name} is for raw .tpx3 words, got {source}; leave it out")
         for name in ("columns", "units"):
             refuse(getattr(self, name) and not is_table, f"--{name} is for tables, got {source}; leave it out")
         refuse(

@@ -80,7 +80,7 @@ def check_points(estimator: Any, points: Any, reset: bool = True) -> Any:
     `reset` both must be those that it has learnt.
     """
     X = points.X
-    if reset and is_usual(X) and not points.features:
+    if reset and _is_usual(X) and not points.features:
         vars(estimator).pop("feature_names_in_", None)
         estimator.n_features_in_ = X.shape[1]
         return X.rechunk({1: -1}) if is_dask(X) else X if is_cuda(X) else np.ascontiguousarray(X)
@@ -106,7 +106,7 @@ def check_points(estimator: Any, points: Any, reset: bool = True) -> Any:
     return X if is_cuda(X) else np.ascontiguousarray(like)
 
 
-def is_usual(X: Any) -> bool:
+def _is_usual(X: Any) -> bool:
     """Return True for an array that needs no further look at its shape and type, for which scikit-learn is imported."""
     is_known = type(X) is np.ndarray or is_dask(X) or library(X) == "cupy"
     return is_known and X.ndim == 2 and X.size > 0 and X.dtype in (np.float32, np.float64)

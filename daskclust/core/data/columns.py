@@ -216,14 +216,11 @@ def lengths_of(frame: Any) -> tuple[int, ...]:
 
 def of_dask_series(name: str, series: Any, lengths: tuple[int, ...]) -> Any:
     """Return a dask Series as a dask array of NumPy's types."""
-    meta = meta_of(series)
-    like = _of_series(name, meta)
-    numbers = series.map_partitions(_numpy_series, name, meta=_numpy_series(meta, name))
-    return numbers.to_dask_array(lengths=lengths).astype(like.dtype)
+    numbers = series.map_partitions(_numpy_series, name, meta=_numpy_series(meta_of(series), name))
+    return numbers.to_dask_array(lengths=lengths)
 
 
 def _numpy_series(series: Any, name: str) -> Any:
-    """Return a pandas Series whose values are NumPy's."""
     values = _of_series(name, series)
     return type(series)(values, index=series.index, name=series.name, dtype=values.dtype)
 
@@ -246,8 +243,7 @@ def for_kernels(name: str, array: Any) -> Any:
         return as_cupy(array)
     if not isinstance(array, np.ndarray):
         return array
-    array = np.asarray(native(name, array))
-    array = np.require(array, requirements=("C", "A"))
+    array = np.require(native(name, array), requirements=("C", "A", "E"))
     return array if array.flags.writeable else np.asarray(_Writable(array))
 
 

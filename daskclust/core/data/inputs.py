@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskclust.core.data.boxes import AXES, box_in, box_sides
-from daskclust.core.data.checks import check_length, check_points, is_usual
+from daskclust.core.data.checks import check_length, check_points
 from daskclust.core.data.columns import Kind, column, coordinate, group_number, lengths_of, of_dask_series, plain, reals
 from daskclust.core.data.foreign import anndata_parts, arrow_table, comes_from, gives_arrow, separated, unit_of
 from daskclust.core.data.lazy import meta_of
@@ -199,10 +199,7 @@ def points_of_cells(ds: Any) -> Points:
 
 def read_points(estimator: Any, data: Any, not_coordinates: Sequence[str] = ()) -> Points:
     """Return the points in `data`, as `split_points` does, checked for an estimator, which learns their coordinates."""
-    if type(data) is np.ndarray and is_usual(data):
-        points = Points(data, tuple(range(data.shape[1])), {})
-    else:
-        points = split_points(data, not_coordinates)
+    points = split_points(data, not_coordinates)
     points = points._replace(X=check_points(estimator, points))
     estimator._axes, estimator._unit = points.axes, points.unit
     return points

@@ -118,12 +118,9 @@ def _flat(block: Any, function: Callable[..., Any]) -> Any:
 
 
 def whole(result: Any, function: Callable[..., Any], shape: tuple[int, ...], dtype: Any) -> Any:
-    """Return ``function(result)``, an array, as a dask array of one chunk; `result` is delayed or a dask array."""
-    import dask
+    """Return ``function(result)``, an array, of a dask array as one of one chunk."""
     import dask.array as da
 
-    if not isinstance(result, da.Array):
-        return da.from_delayed(dask.delayed(function)(result), shape, dtype=dtype)
     # not delayed: dask would optimise the array's graph on its own, and share no step of it with other results
     axes = tuple(range(len(shape)))
     given = tuple(range(len(shape), len(shape) + result.ndim))

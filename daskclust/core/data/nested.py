@@ -133,8 +133,6 @@ def _missing(array: Any, depth: int) -> int | None:
     """Return the first entry that is, or has, a missing value."""
     import awkward as ak
 
-    if depth not in (1, 2):
-        return None
     missing = ak.to_numpy(ak.is_none(array, axis=0))
     if depth == 2:
         missing |= ak.to_numpy(ak.fill_none(ak.any(ak.is_none(array, axis=1), axis=1), True))

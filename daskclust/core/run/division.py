@@ -244,7 +244,6 @@ def _blocks(sample: Any, axes: tuple[int, ...], count: int, period: tuple[float,
 
 
 def _block_of_each(sample: Any, partition: Partition) -> Any:
-    """Return the number of the block that each point is in."""
     block = np.empty(len(sample), np.int64)
     for number, part in enumerate(replace(partition, halo=0.0).split({"X": sample}, 0)):
         block[part.ids[part.owned]] = number

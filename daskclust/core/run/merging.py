@@ -92,8 +92,7 @@ def _ranked(steps: ChunkSteps, min_size: int, found: Any, firsts: Any, layout: L
     known = [found] if firsts is None else [found, firsts]
     starts = layout.ranges()
     ranges = steps.shared("merge-ranges", starts)
-    count = len(starts) - 1
-    reports = steps.each("merge-report", partial(merge_tree.report, min_size), ranges, *known, row=count)
+    reports = steps.each("merge-report", partial(merge_tree.report, min_size), ranges, *known, row=len(starts) - 1)
     ranked = steps.each("merge-rank", merge_tree.rank, all_to_all(reports))
     counts = steps.each("merge-ranked", operator.itemgetter(0), ranked)
     before = steps.of_all("merge-before", merge_tree.first_ranks, counts)

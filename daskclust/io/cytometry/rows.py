@@ -17,8 +17,6 @@ from daskclust.core.data.quote import listed, meant, quoted
 from daskclust.core.device.arrays import is_dask, to_host
 from daskclust.io.rows import by_blocks
 
-Matrix = npt.NDArray[Any]
-
 AUTO_CELLS = 100_000
 """Cells of a chunk where none are asked for."""
 
@@ -50,7 +48,7 @@ def column_beside(values: Any, name: str, source: str) -> Any:
     return by_blocks(_whole_numbers, values, np.int64, "whole", name=name, source=source)
 
 
-def _whole_numbers(values: Matrix, first_row: int, name: str, source: str) -> npt.NDArray[np.int64]:
+def _whole_numbers(values: npt.NDArray[Any], first_row: int, name: str, source: str) -> npt.NDArray[np.int64]:
     """Return values as int64, if they are whole numbers that a float64 tells apart."""
     if values.dtype.kind in "fu":
         good = np.abs(values) < (2.0**53 if values.dtype.kind == "f" else 2**63)  # NaN compares false

@@ -16,9 +16,6 @@ from daskclust.core.data.quote import listed, quoted
 Unmixing = tuple[tuple[int, ...], tuple[tuple[float, ...], ...]]
 """Which columns a matrix is of, and its inverse by rows."""
 
-Spillover = Any
-"""A pandas DataFrame or xarray.DataArray with names, or an array of numbers."""
-
 _COMPENSATED = re.compile(r"(?:fj[-_]?)?comp[-_](.+)|<(.+)>", re.IGNORECASE)  # names that FlowJo gives
 _SUBTRACTED = re.compile(r"dfc\d+to\d+")
 
@@ -43,7 +40,7 @@ def unmixing_of(layout: Any) -> tuple[Unmixing | None, str]:
     return _inverted(*used, layout.names, layout.path), "file"
 
 
-def unmixing(spillover: Spillover, names: Sequence[Sequence[str]], default: Sequence[int], source: str) -> Unmixing:
+def unmixing(spillover: Any, names: Sequence[Sequence[str]], default: Sequence[int], source: str) -> Unmixing:
     """Return how a matrix that is given compensates; one without names is of the channels `default`."""
     matrix = np.asarray(spillover, np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
@@ -61,8 +58,8 @@ def unmixing(spillover: Spillover, names: Sequence[Sequence[str]], default: Sequ
         raise ValueError(f"{error}; give another matrix, or leave compensation out") from None
 
 
-def _labels(spillover: Spillover) -> list[str] | None:
-    """Return the names of the columns of a matrix, None for a plain array."""
+def _labels(spillover: Any) -> list[str] | None:
+    """Return the names of the columns of a DataFrame or DataArray, None for a plain array."""
     if isinstance(spillover, xr.DataArray):
         last = spillover.dims[-1]
         return [str(name) for name in spillover[last].values] if last in spillover.coords else None

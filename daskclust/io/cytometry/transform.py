@@ -14,11 +14,9 @@ from daskclust.core.data.checks import check_positive
 from daskclust.core.data.inputs import NOT_CLUSTERED
 from daskclust.core.device.arrays import is_dask
 from daskclust.io.cytometry.rows import check_patterns, choose_channels, long_name, matching
-from daskclust.io.cytometry.spillover import Spillover, unmixing
+from daskclust.io.cytometry.spillover import unmixing
 from daskclust.io.devices import check_on_host
 from daskclust.io.rows import by_blocks
-
-Float = npt.NDArray[np.float64]
 
 LINEAR = (
     "time", "time[!a-z]*", "timestamp*", "*[ _-]time", "clock*", "hdr-*", "fsc*", "ssc*", "fs", "ss", "[fs]s[ -]*",
@@ -37,7 +35,7 @@ class Preparation:
     cofactor: float = 1.0
 
     @np.errstate(over="ignore", invalid="ignore")  # inf and NaN of a file stay such, or become NaN
-    def apply(self, columns: Float) -> None:
+    def apply(self, columns: npt.NDArray[np.float64]) -> None:
         """Change columns, of shape (d, n), in place."""
         if self.mixed:
             observed = columns[list(self.mixed)]
@@ -79,7 +77,7 @@ def check_untransformed(attrs: Mapping[str, Any], source: str, step: str) -> Non
         )
 
 
-def compensate(ds: xr.Dataset, spillover: Spillover) -> xr.Dataset:
+def compensate(ds: xr.Dataset, spillover: Any) -> xr.Dataset:
     """Take the light of other dyes out of each channel.
 
     Parameters

@@ -214,7 +214,6 @@ class PartsSink:
         from daskclust.io.outputs.writing import write_points
 
         found = joined_columns([own_columns(part, joins=False) for part in parts_of(str(self._folder))])
-        if found is None:
-            raise ValueError(f"{self._folder} has no columns")
+        assert found is not None  # `write` refuses tables without columns
         ds = found.dataset(self._dim, block_sizes(found.rows, _CHUNK))  # parts may be small
         write_points(ds.assign_attrs(self.attrs), self.path)

@@ -237,8 +237,7 @@ def write_particles(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
     >>> write_particles(open_particles("snap_099.0.hdf5"), "snap_099.zarr")  # doctest: +SKIP
     """
     target = Path(path)
-    suffix = known_suffix(path, _WRITABLE)
-    if suffix not in HDF5:
+    if known_suffix(path, _WRITABLE) not in HDF5:
         write_hits(ds, target)
         return
     check_kind(target, is_folder=False)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
-from daskclust.core.data.boxes import box_in, box_sides
+from daskclust.core.data.boxes import AXES, box_in, box_sides
 from daskclust.core.data.checks import check_whole
 from daskclust.core.data.units import SIZES, ratio
 from daskclust.io.blocks import blocks_of, only_dim
@@ -20,7 +20,6 @@ from daskclust.io.replacing import check_kind, replacing
 from daskclust.io.tables.hdf5 import check_space, import_h5py
 
 _NO_GROUP = 2147483647  # of a particle in none
-_AXES = ("x", "y", "z")
 _MPC, _MASS = SIZES["length"]["Mpc"], 1e10 * SIZES["mass"]["Msun"]  # units of the files, in cgs
 _LAYOUTS = ("gadget", "swift")
 _SPHERES = {"200c": "Crit200", "500c": "Crit500", "200m": "Mean200", "vir": "TopHat200"}  # as Gadget-4 has them
@@ -139,15 +138,15 @@ def write_groups(
     if layout not in _LAYOUTS:
         raise ValueError(f"layout must be one of {', '.join(_LAYOUTS)}, got {layout!r}")
     h5py, target = import_h5py(), _target(path)
-    if missing := [name for name in (*_AXES, "size", "mass") if name not in table]:
+    if missing := [name for name in (*AXES, "size", "mass") if name not in table]:
         raise ValueError(f"the table has no column {missing[0]!r}, which groups need")
     table = table.compute()
     table = table.isel(cluster=np.flatnonzero(table["size"].values))
     per_h = "/h" * (layout == "gadget")
     lengths, masses = f"Mpc{per_h}", f"1e10 Msun{per_h}"
-    columns = {"Pos": np.stack([_in(table, axis, lengths) for axis in _AXES], axis=1)}
+    columns = {"Pos": np.stack([_in(table, axis, lengths) for axis in AXES], axis=1)}
     columns |= {"Mass": _in(table, "mass", masses), "Len": table["size"].values}
-    sides = box_sides(box_in(table, table["x"].attrs.get("units")) or 0, _AXES)
+    sides = box_sides(box_in(table, table["x"].attrs.get("units")) or 0, AXES)
     box = [side * _by(table, "x", lengths) for side in sides]
     a = scale_factor(table.attrs)
     header = {"Redshift": [1 / a - 1], "NumFilesPerSnapshot": [1]}

@@ -45,20 +45,21 @@ def hdf5_columns(path: str, group: str | None = None) -> tuple[StoredColumns, di
     """Return the columns of a group, or of records, and its attributes; ``pos`` of shape (n, 3) has ``pos_x``, ..."""
     with import_h5py().File(path, "r") as file:
         groups = _groups(file) if group is not None else event_groups(file) or _groups(file)
-        found, told = file[_group_name(file, groups, group, path)], plain_attrs(file.attrs)
+        found = file[_group_name(file, groups, group, path)]
+        told = {**plain_attrs(file.attrs), **plain_attrs(found.attrs)}
         if isinstance(found, import_h5py().Dataset):
             arrays = {name: _stored(found, name, path) for name in found.dtype.names}
         else:
             columns_in = (name for name in datasets_in(found) if not found[name].dtype.names)  # records are a group
             arrays = {name: _stored(found[name], None, path) for name in columns_in}
-            arrays, told = event_columns(found, arrays, {**told, **plain_attrs(found.attrs)}, path)
+            arrays, told = event_columns(found, arrays, told, path)
         columns: dict[str, tuple[Stored, int]] = {}
         for name, array in arrays.items():
             if _are_axes(array.dtype, array.shape[1:]):
                 columns |= {f"{name}_{'xyz'[k]}": (array, k) for k in range(array.shape[1])}
             else:
                 columns[name] = array, 0
-        return columns, {**told, **({} if isinstance(found, import_h5py().Group) else plain_attrs(found.attrs))}
+        return columns, told
 
 
 def _stored(dataset: Any, field: str | None, path: str) -> Stored:

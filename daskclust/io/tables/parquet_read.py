@@ -161,8 +161,7 @@ def _stored(path: str, leaf: Leaf, rows: int) -> Stored:
     """Return how a column with a value for each row is read."""
     dtype = np.dtype(leaf.dtype)
     arrow = None if dtype.kind in "fiub" else leaf.kind
-    read = partial(_read_rows, path, leaf)
-    return Stored(read, (path,), "Parquet", (rows,), dtype, units=leaf.units, arrow=arrow)
+    return Stored(partial(_read_rows, path, leaf), (path,), "Parquet", (rows,), dtype, units=leaf.units, arrow=arrow)
 
 
 def _leaves(schema: Any, stored: list[str], *, records: bool, lists: bool) -> list[Leaf]:

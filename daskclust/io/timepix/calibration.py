@@ -313,7 +313,6 @@ def _read_matrix(path: str) -> Floats:
 
 
 def _read_table(path: Path) -> CalibrationTable:
-    """Return the table of an ``.npz`` file."""
     check_file(os.fspath(path))
     with np.load(path) as arrays:
         missing = [name for name in ("tot", "energies") if name not in arrays]

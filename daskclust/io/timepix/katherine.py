@@ -231,7 +231,6 @@ class KatherineReader:
         return Decoded(columns, coarse * COARSE - fine, (low >> np.uint32(4)) & np.uint32(0x3FF))
 
     def _of_frame(self, hits: npt.NDArray[np.intp], starts: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
-        """Return the frame of each hit."""
         if self._frame < 0 and hits.size and (not starts.size or hits[0] < starts[0]):
             self._frame = 0  # its begin did not come
         of_hit = self._frame + np.searchsorted(starts, hits, side="right")

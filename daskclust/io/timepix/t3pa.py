@@ -25,7 +25,6 @@ logger = logging.getLogger(__name__)
 Rows = dict[str, npt.NDArray[np.int64]]
 
 _NEEDED = ("Matrix Index", "ToA", "ToT", "FToA")
-_OPTIONAL = ("Index", "Overflow")
 
 # What a column may hold: 256 chips of 65536 pixels; times that are far from the end of int64 in fine ticks; a fine time
 # of 5 bits. ToT has 10 bits in the chip, and sums of it have more.
@@ -106,7 +105,7 @@ def _header(path: str) -> tuple[list[str], str | None]:
     with open(path, "rb") as stream:
         text, row = (stream.readline(1 << 16).decode("utf-8-sig", "replace").strip("# \r\n") for _ in range(2))
     separator = next((mark for mark in "\t;," if mark in text and (mark in row or not row.strip())), None)
-    ours = {"".join(name.lower().split()): name for name in (*_NEEDED, *_OPTIONAL)}
+    ours = {"".join(name.lower().split()): name for name in _LIMITS}
     names = (text if separator else re.sub(r"(?i)matrix\s+index", "MatrixIndex", text)).split(separator)
     found = [ours.get("".join(name.lower().split()), name) for name in names]
     missing = [name for name in _NEEDED if name not in found]

@@ -5,14 +5,10 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from daskclust.core.device.timesort import TICK
+from daskclust.io.timepix.tpx3.state import Ints
 
 logger = logging.getLogger(__name__)
-
-Ints = npt.NDArray[np.int64]
 
 
 def check_on_reset(on_reset: Any) -> bool:

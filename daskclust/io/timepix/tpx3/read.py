@@ -38,12 +38,6 @@ class Piece:
         return read_columns(self.file.data(), self.windows, self.setup)
 
 
-def read_piece(piece: Piece) -> Mapping[str, npt.NDArray[Any]]:
-    """Read a chunk on one thread: there is a task on every other."""
-    with one_thread():
-        return piece.read()
-
-
 @dataclass(frozen=True, eq=False)
 class HitFile:
     """A file after one pass over it, to be read in chunks of about `chunks` hits (None: in one), window by window."""
@@ -120,14 +114,15 @@ def open_hits(
 def lazy_columns(hits: HitFile) -> dict[str, Any]:
     """Return the columns as dask arrays: one task a chunk reads all of them."""
     pieces = [hits.piece(number) for number in range(len(hits.sizes))]
-    return ChunkSteps("io-", pieces).read("read", [(read_piece, piece) for piece in pieces], hits.sizes, DTYPES)
+    return ChunkSteps("io-", pieces).read("read", [(Piece.read, piece) for piece in pieces], hits.sizes, DTYPES)
 
 
 # ------------------------------------------------------------------------------------------------------- rows on demand
 @functools.lru_cache(maxsize=_CACHED_PIECES)
 def kept_piece(hits: HitFile, number: int) -> Mapping[str, npt.NDArray[Any]]:
     """Read a chunk, or take it from the last few: variables of a chunk are asked for one after the other."""
-    return read_piece(hits.piece(number))
+    with one_thread():  # there is a task on every other
+        return hits.piece(number).read()
 
 
 def read_rows(hits: HitFile, name: str, start: int, stop: int) -> npt.NDArray[Any]:
