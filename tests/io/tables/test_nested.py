@@ -203,12 +203,18 @@ def test_event_of_the_file_and_of_particles(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ({"x": [[1.0], None], "y": [[1.0], [2.0]]}, r"column 'x' of .* has no list in row 1 .* columns=\{'x': None\}"),
+        ({"x": [[1.0], None], "y": [[1.0], [2.0]]}, r"column 'x' of .* has no list in row 1 .*: fill it, or write"),
         ({"x": [[1.0], [1.0]], "y": [[1.0], None]}, r"column 'y' of .* has no list in row 1"),
         ({"x": [[1.0], [1.0]], "y": [[1.0], [1.0, 2.0]]}, r"'x' and 'y' of .* unequal lengths, 1 and 2 in row 1 "),
-        ({"x": [[1], [None]], "y": [[1], [2]]}, r"column 'x' of .* has no value in row 1 .* columns=\{'x': None\}"),
-        ({"x": [[1], [2]], "y": [[1], [2]], "run": [1, None]}, r"column 'run' of .* has no value in row 1"),
-        ({"x": [[[1]]], "y": [[[1]]]}, r"column 'x' of .* has type list<.*list<.*no list of numbers; leave it out"),
+        ({"x": [[1], [None]], "y": [[1], [2]]}, r"column 'x' of .* has no value in row 1 .*; fill it, or write"),
+        (
+            {"x": [[1], [2]], "y": [[1], [2]], "run": [1, None]},
+            r"'run' of .* has no value in row 1 .* columns=\{'run': None\}",
+        ),
+        (
+            {"x": [[[1]]], "y": [[[1]]]},
+            r"column 'x' of .* has type list<.*list<.*no list of numbers; write it as numbers in cm",
+        ),
         ({"x": [["a"]], "y": [[1]]}, r"column 'x' of .* type list<.*string.*no list of numbers"),
         ({"x": [[1.0], [0.5]], "y": [[1], [2]], "layer": [[1.0], [0.25]]}, r"'layer' .* got 0.25 in row 1 "),
     ],
