@@ -298,6 +298,26 @@ def test_types_and_units() -> None:
     assert table["size"].attrs == {"units": "1"}
 
 
+@given(axes=st.integers(1, 8), n=st.integers(1, 60), seed=st.integers(0, 1000), chunks=st.sampled_from([None, 7]))
+def test_any_number_of_axes(axes: int, n: int, seed: int, chunks: int | None) -> None:
+    rng = np.random.default_rng(seed)
+    names, label = [f"x{k}" for k in range(axes)], rng.integers(-1, 5, n)
+    frame = pd.DataFrame(rng.normal(100, 1, (n, axes)), columns=names).astype({names[-1]: np.float32})
+    frame["w"] = rng.integers(1, 4, n) / 2
+    ds = xr.Dataset.from_dataframe(frame)
+    table = cluster_table(ds if chunks is None else ds.chunk(index=chunks), label, weight="w", coords=names)
+    found = table.to_dataframe()
+    for cluster, rows in frame[label >= 0].astype(np.float64).groupby(label[label >= 0]):
+        mean = np.average(rows[names], axis=0, weights=rows["w"])
+        square = np.average((rows[names] - mean) ** 2, axis=0, weights=rows["w"])
+        row = found.loc[cluster]
+        np.testing.assert_allclose(row[names], mean, rtol=1e-14)
+        np.testing.assert_allclose(row[[f"{name}_rms" for name in names]], np.sqrt(square), atol=1e-12)
+        np.testing.assert_array_equal(row[[f"{name}_min" for name in names]], rows[names].min())
+        np.testing.assert_array_equal(row[[f"{name}_max" for name in names]], rows[names].max())
+        assert (row["size"], row["w"]) == (len(rows), rows["w"].sum())
+
+
 @given(data=st.data(), n=st.integers(0, 60), k=st.integers(1, 6), seed=st.integers(0, 1000))
 def test_any_chunking_gives_the_same(data: Any, n: int, k: int, seed: int) -> None:
     ds = random_hits(n, k, seed)
