@@ -73,7 +73,6 @@ def events(
     job = Job("Events", "hits", pixels.sources, run, must_exist=not pixels.follow)
     from daskclust.events.estimator import EventBuilder
     from daskclust.events.plan import EventPlan
-    from daskclust.io.several import FILES, joined_attrs
 
     given = in_unit_of("ns", given)
     builder = EventBuilder(**given)
@@ -91,6 +90,8 @@ def events(
     if pixels.is_raw and run.only is not None:
         job.check_columns(("x", "y", "toa", "tot", "chip", "frame", "energy", "tof"), "events")
     with job.started():
+        from daskclust.io.several import FILES, joined_attrs
+
         if pixels.follow:
             with ending.heeding():
                 stream = pixels.readout(builder, ending.stop, prepare, run)

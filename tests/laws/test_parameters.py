@@ -112,7 +112,10 @@ def cluster(method: str, name: str, value: Any, is_lazy: bool) -> list[Any]:
 
 
 def describe(function: Callable[..., Any], name: str, value: Any, is_lazy: bool) -> list[Any]:
-    table = function(dataset(is_lazy), **{name: value}, **({"weight": None} if function is TABLES[0] else {}))
+    ds, others = dataset(is_lazy), {}
+    if function is properties.cluster_table:
+        ds, others = ds.drop_attrs(deep=False), {"weight": None}  # it warns of wide clusters in a periodic box
+    table = function(ds, **{name: value}, **others)
     return [table["size"].data if isinstance(table, xr.Dataset) else table]
 
 
