@@ -12,7 +12,6 @@ import numpy as np
 import xarray as xr
 
 from daskclust.clue.lengths import given_lengths, is_one
-from daskclust.core.data.boxes import AXES
 from daskclust.core.data.checks import axis_periods
 from daskclust.core.data.columns import plain
 from daskclust.core.data.datasets import variable_of
@@ -66,8 +65,6 @@ def points_of(ds: xr.Dataset, coordinates: Sequence[str] | None) -> Points:
     if coordinates is None and "x" not in ds.variables and not has_cells(ds):
         names = ", ".join(map(str, ds.variables)) or "no variables"
         raise ValueError(f'the Dataset has no variable x, but {names}; name the positions: coordinates=("...",)')
-    if coordinates is None and "layer" in ds.variables and ds["layer"].dims not in ((), ds["x"].dims):
-        coordinates = [name for name in AXES if name in ds.variables]  # that layer is not of the points
     return split_points(ds, (), coordinates)
 
 

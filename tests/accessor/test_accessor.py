@@ -269,6 +269,15 @@ def test_variables_along_other_dimensions(method: str, first: tuple[float, ...],
         xr.testing.assert_equal(getattr(ds.clust, method)(*first, **none)["label"], wanted)
 
 
+@pytest.mark.parametrize("estimator", [DBSCAN(0.2), FriendsOfFriends(0.2), HDBSCAN()])
+def test_a_layer_along_another_dimension_is_not_that_of_the_points(estimator: Any) -> None:
+    points = xr.Dataset({name: ("hit", np.random.default_rng(0).uniform(0, 5, 90)) for name in "xyz"})
+    wanted = clone(estimator).fit(points)
+    fitted = clone(estimator).fit(points.assign(layer=(("other", "bin"), np.zeros((3, 2)))))
+    assert fitted.n_features_in_ == 3
+    np.testing.assert_array_equal(fitted.labels_, wanted.labels_)
+
+
 def test_lists_its_methods_with_their_parameters() -> None:
     ds = DATA["hits"]()
     lines = repr(ds.clust).splitlines()

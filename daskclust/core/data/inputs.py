@@ -245,8 +245,12 @@ def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequenc
         X, names, cells = parts
         return split_points(X, ())._replace(axes=names, columns=ColumnTable(list(cells.columns), cells.__getitem__))
     elif (table := table_of(data)) is not None:
-        others = [*not_coordinates, *map(str, data.indexes)] if is_dataset(data) else not_coordinates
-        axes = _coordinate_names(list(table), others, coordinates)
+        known, others = list(table), list(not_coordinates)
+        if is_dataset(data):
+            others += map(str, data.indexes)
+            if {"x", "layer"} <= {*known} and data["layer"].dims not in ((), data["x"].dims):
+                known.remove("layer")  # it is not that of the points
+        axes = _coordinate_names(known, others, coordinates)
         check_one_dimension(table.dims([*axes, *(name for name in not_coordinates if name in table)]), axes)
         if is_dataset(data):
             table = table.keep([name for name, dims in table.dims(table).items() if dims == table.raw(axes[0]).dims])

@@ -203,10 +203,16 @@ def test_event_of_the_file_and_of_particles(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ({"x": [[1.0], None], "y": [[1.0], [2.0]]}, r"column 'x' of .* has no list in row 1 .*: fill it, or write"),
+        (
+            {"x": [[1.0], None], "y": [[1.0], [2.0]]},
+            r"column 'x' of .* has no list in row 1 .*: fill it, or write it as numbers in cm$",
+        ),
         ({"x": [[1.0], [1.0]], "y": [[1.0], None]}, r"column 'y' of .* has no list in row 1"),
         ({"x": [[1.0], [1.0]], "y": [[1.0], [1.0, 2.0]]}, r"'x' and 'y' of .* unequal lengths, 1 and 2 in row 1 "),
-        ({"x": [[1], [None]], "y": [[1], [2]]}, r"column 'x' of .* has no value in row 1 .*; fill it, or write"),
+        (
+            {"x": [[1], [None]], "y": [[1], [2]]},
+            r"column 'x' of .* has no value in row 1 .*; fill it, or write it as numbers in cm$",
+        ),
         (
             {"x": [[1], [2]], "y": [[1], [2]], "run": [1, None]},
             r"'run' of .* has no value in row 1 .* columns=\{'run': None\}",
