@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,26 +19,33 @@ SECONDS = 180
 
 def run(environment: Path, notebook: Path) -> bool:
     """Run one, say how it went, and return whether it went well."""
-    command = [environment / "bin" / "jupyter", "execute", f"--timeout={SECONDS}", notebook.name]
     start = time.monotonic()
-    process = subprocess.Popen(
-        command,
-        cwd=notebook.parent,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        output, _ = process.communicate(timeout=SECONDS)
-        verdict = "passed" if process.returncode == 0 else "FAILED"
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)  # its kernel and workers, too
-        output, _ = process.communicate()
-        verdict = f"FAILED: not done after {SECONDS} s"
+    with tempfile.TemporaryDirectory() as folder:
+        process = subprocess.Popen(
+            [environment / "bin" / "jupyter", *execution(folder), notebook.name],
+            cwd=notebook.parent,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            output, _ = process.communicate(timeout=SECONDS)
+            verdict = "passed" if process.returncode == 0 else "FAILED"
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)  # its kernel and workers, too
+            output, _ = process.communicate()
+            verdict = f"FAILED: not done after {SECONDS} s"
     shown = "" if verdict == "passed" else f"{output}\n"
     print(f"{shown}{notebook.name}: {verdict}, {time.monotonic() - start:.0f} s", flush=True)
     return verdict == "passed"
+
+
+def execution(folder: str) -> list[str]:
+    """Return what Jupyter is told: it meets a kernel at files in `folder`, as another may take a port first."""
+    meeting = ["--KernelManager.transport=ipc", f"--KernelManager.ip={folder}/kernel"]
+    limit = f"--ExecutePreprocessor.timeout={SECONDS}"
+    return ["nbconvert", "--to=notebook", "--execute", limit, *meeting, f"--output-dir={folder}"]
 
 
 def main() -> None:
