@@ -234,42 +234,47 @@ class DbscanPlan(Plan):
         owned = device.full(n, True, np.bool_) if chunk.owned is None else chunk.owned
         first, size = self._count(device, search, parent, owned)
         order = search.order[:n]
-        is_core, root, others = self._roots(device, search, parent, owned[order])
-        is_shared = is_core & self._is_shared(device, chunk, search, owned)
+        is_own = None if self.links_alone else owned[order]
+        is_core, root, others = self._roots(device, search, parent, n, is_own)
+        shared = np.flatnonzero(is_core & self._is_shared(device, chunk, search, owned))
 
         # the last is for no set
         is_used, goes_on = (device.full(cells + 1, False, np.bool_) for _ in range(2))
-        is_used[root[owned[order]]] = True
-        is_used[others[:, 1]] = True
-        goes_on[root[is_shared]] = True
+        is_used[:-1] = (size > 0) & (parent == device.count_up(cells))
+        if is_own is not None:
+            is_used[root[is_own & ~is_core]] = True
+            is_used[others[:, 1]] = True
+        goes_on[root[shared]] = True
         used = np.flatnonzero(is_used[:-1] & (goes_on[:-1] | (size >= self.min_size)))
         number = device.full(cells + 1, -1, np.int32)
         number[used] = device.count_up(len(used))
 
-        set_of, core = np.empty_like(root), np.empty_like(is_core)
-        set_of[order], core[order] = number[root], is_core
-        place = np.cumsum(owned) - 1  # among the own points
-        others = np.stack([place[order[others[:, 0]]], number[others[:, 1]]], axis=1)
-        shared = np.flatnonzero(is_shared & (number[root] >= 0))
-        is_core = None if self.links_alone else core[owned]
-        sets = LinkedSets(OwnIds.of(chunk.ids[owned]), set_of[owned], is_core, others)
+        set_of, core = np.empty_like(root), None
+        set_of[order] = number[root]
+        if is_own is not None:
+            core = np.empty_like(is_core)
+            core[order] = is_core
+            core, place = core[owned], np.cumsum(owned) - 1  # among the own points
+            others = np.stack([place[order[others[:, 0]]], number[others[:, 1]]], axis=1)
+        shared = shared[number[root[shared]] >= 0]
+        sets = LinkedSets(OwnIds.of(chunk.ids[owned]), set_of[owned], core, others)
         places = chunk.columns["X"][order[shared], : len(chunk.region)]
         up = chunk.ids[first[used]], size[used], chunk.ids[order[shared]], number[root[shared]]
         ids = [device.to_host(values).astype(np.int64) for values in up]
         frontier = *ids, device.to_host(places), chunk.whole_groups(self.group)
         return sets, Fragments._make(frontier)
 
-    def _roots(self, device: Host | Cuda, search: Search, parent: Any, is_own: Any) -> tuple[Any, Any, Any]:
+    def _roots(self, device: Host | Cuda, search: Search, parent: Any, n: int, is_own: Any) -> tuple[Any, Any, Any]:
         """Return which sorted points are core points, the root of each point's set, and further sets of border points.
 
         A root is the number of a cell, int32, or that of all cells for none. The last is (m, 2): own points that are
         within eps of several sets, and the roots of all but the first of these.
         """
-        root = device.full(len(is_own), clusters.NONE, np.int32)
+        root = device.full(n, clusters.NONE, np.int32)
         device.run(clusters.label_core, search.n_cells, search.start, search.stop, parent, root)
         is_core = root != clusters.NONE
         others = device.count_up(0).reshape(0, 2)
-        if not self.links_alone:
+        if is_own is not None:  # else there are no border points
             first, *further = self._near_roots(device, search, parent, np.where(is_own, np.int32(-1), clusters.NONE))
             root = np.where(is_core, root, first)
             points = [np.flatnonzero((roots != clusters.NONE) & ~is_core) for roots in further]

@@ -142,9 +142,14 @@ def grouped(labels: Int) -> Groups:
 
 def numbered(labels: Int) -> tuple[Int, Int]:
     """Return the clusters of a chunk, and for each point the place of its cluster among them, -1 for noise."""
-    local = np.full(len(labels), NOISE, np.int64)
-    ids, local[labels >= 0] = _distinct(labels[labels >= 0])
-    return ids, local
+    inside = labels > NOISE
+    if inside.all():
+        return _distinct(labels)
+    if not inside.any():
+        return labels[:0], np.full(len(labels), NOISE)
+    noise = int(labels.view(np.uint64).min()) - 1  # negative ones are the largest there
+    ids, place = _distinct(np.maximum(labels, noise))
+    return ids[1:], place - 1
 
 
 def _distinct(labels: Int) -> tuple[Int, Int]:
@@ -154,5 +159,6 @@ def _distinct(labels: Int) -> tuple[Int, Int]:
         return np.unique(labels, return_inverse=True)
     # Cluster numbers are dense, so a table of them is some four times as fast as pandas.factorize or numpy.unique.
     is_there = np.zeros(last - first + 1, dtype=bool)
-    is_there[labels - first] = True
-    return np.flatnonzero(is_there) + first, (np.cumsum(is_there) - 1)[labels - first]
+    offset = labels - first if first else labels
+    is_there[offset] = True
+    return np.flatnonzero(is_there) + first, (np.cumsum(is_there) - 1)[offset]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import logging
 import math
@@ -11,6 +12,7 @@ import signal
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from threading import Thread
 from typing import Any
 
 import dask
@@ -221,6 +223,7 @@ def _on_cores(
     dask.config.update_defaults(_DEFAULTS)  # what the user has set stays
     count = CPU_COUNT if n_workers is None else n_workers
     limit = _bytes(memory_limit, count if processes else 1) if processes or memory_limit is not None else 0
+    Thread(target=importlib.import_module, args=("dask.array",), daemon=True).start()  # while workers start
     with _without_interrupts(), dask.config.set({} if dashboard else _UNSEEN):
         # a client that makes its own cluster closes it too
         return Client(

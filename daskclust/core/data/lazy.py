@@ -24,21 +24,28 @@ def meta_of(collection: Any) -> Any:
     return make_meta(collection)
 
 
-def lazy_along(values: Any, sizes: tuple[int, ...], axis: int = 0, index: Any = None) -> Any:
+def lazy_along(values: Any, sizes: tuple[int, ...], axis: int = 0) -> Any:
     """Return an array as a dask array with chunks of some sizes along an axis.
 
-    Where it is a pandas index of row numbers, these are made where they are used.
+    Of a pandas index of row numbers, these are made where they are used.
     """
     import dask.array as da
     import pandas as pd
 
-    if isinstance(index, pd.RangeIndex):
+    if isinstance(values, pd.RangeIndex):
         kind = {"dtype": values.dtype, "meta": np.empty(0, values.dtype), "token": "daskclust-io-rows"}
-        numbers = functools.partial(_numbers, start=index.start, step=index.step, dtype=values.dtype)
+        numbers = functools.partial(_numbers, start=values.start, step=values.step, dtype=values.dtype)
         return da.blockwise(numbers, "a", chunk_rows(sizes), "a", align_arrays=False, **kind)
     if is_dask(values):
         return values.rechunk({axis: sizes})
     return da.from_array(values, chunks=(*values.shape[:axis], sizes, *values.shape[axis + 1 :]))  # type: ignore[no-untyped-call,unused-ignore]
+
+
+def unmade(variable: Any, index: Any) -> Any:
+    """Return the values of a variable, or the pandas index that it has, if this is one of row numbers."""
+    import pandas as pd
+
+    return index if isinstance(index, pd.RangeIndex) else variable.data
 
 
 def _numbers(rows: tuple[slice], start: int, step: int, dtype: Any) -> Any:

@@ -31,7 +31,7 @@ _LOOKED_AT = 20_000  # points that tell along which axes to cut
 _CHUNKS = 128  # that are looked at first, where there are more
 _CHUNKS_COUNTED = 128  # chunks that tell the same, and whether many have points for a block
 # Points of a sample: for each block, and at least and at most for all. With a thousand, blocks differ by a thirtieth.
-_OF_BLOCK, _SAMPLED, _MOST_SAMPLED = 1024, 1 << 18, 1 << 21
+_OF_BLOCK, _SAMPLED, _MOST_SAMPLED = 1024, 1 << 16, 1 << 21
 HaloBy = Halo | Callable[[Any], Halo]
 _ERROR = 0.2  # of a block's number of points, relative, above which all chunks are looked at
 

@@ -6,8 +6,10 @@ done here, in the compact protocol of Thrift (github.com/apache/thrift, doc/spec
 
 from __future__ import annotations
 
+import os
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 _MAGIC = b"PAR1"
@@ -16,27 +18,60 @@ _BOOLEANS, _BYTE, _INTEGERS, _DOUBLE, _BINARY, _LISTS, _STRUCT = (1, 2), 3, (4, 
 # Numbers of fields of FileMetaData (parquet.thrift) that are places in the file, and of that which numbers row groups.
 _PLACES = (4, 5), (4, 1, 2), (4, 1, 3, 9), (4, 1, 3, 10), (4, 1, 3, 11)
 _ORDINAL = (4, 7)
+_LENGTH, _PLACE = struct.Struct("<I"), struct.Struct("<q")
 
 
-def write_joined(stream: BinaryIO, parts: Iterable[tuple[int, Any]]) -> None:
-    """Write whole Parquet files of a row group each, given as their numbers and bytes, to an open stream as one file.
+def append(target: BinaryIO | str, encoded: Any) -> bytes:
+    """Write a whole Parquet file of a row group, without its ends, behind what is in a stream, or in a file by name.
 
-    They may come in any order: the list at the end has them in that of their numbers. All have the same columns; the
-    attributes of the first are those of the file.
+    Several processes may write to a file by name. Return what `write_joined` is to know: where it is, and its list.
+    """
+    part = memoryview(encoded)
+    end = len(part) - _END - _LENGTH.unpack(part[-_END:-4])[0]
+    columns = part[len(_MAGIC) : end]
+    if isinstance(target, str):
+        place = _append_by_name(target, columns)
+    else:
+        place = target.tell()
+        target.write(columns)
+    return _PLACE.pack(place) + part[end:-_END]
+
+
+def _append_by_name(name: str, columns: memoryview) -> int:
+    """Write to the end of a file that is there, to which others write meanwhile; return where it begins."""
+    with open(name, "ab", 0, opener=lambda path, flags: os.open(path, flags & ~os.O_CREAT)) as file:
+        while True:
+            place, rest = -1, columns
+            while rest:
+                written = file.write(rest)  # all, but where there is no room for it, or it is more than 2 GiB
+                place = file.tell() - written if place < 0 else place
+                rest = rest[written:]
+            if file.tell() == place + len(columns):  # else others came between
+                return place
+
+
+@contextmanager
+def joining(stream: BinaryIO) -> Iterator[dict[int, bytes]]:
+    """Make an open stream one file of parts: the body appends them, in any order, and adds what it is told by number.
+
+    The list at the end has them in the order of their numbers. All have the same columns; the attributes of the first
+    are those of the file.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     stream.write(_MAGIC)
-    groups: dict[int, Any] = {}
-    for number, encoded in parts:
-        part = memoryview(encoded)
-        end = len(part) - _END - struct.unpack("<I", part[-_END:-4])[0]
-        added = {**dict.fromkeys(_PLACES, stream.tell() - len(_MAGIC)), _ORDINAL: number}
-        stream.write(part[len(_MAGIC) : end])
-        moved = _Moved(bytes(part[end:-_END]), added).struct()
-        groups[number] = pq.read_metadata(pa.BufferReader(_MAGIC + moved + struct.pack("<I", len(moved)) + _MAGIC))
-    joined, *others = (groups[number] for number in sorted(groups))
+    stream.flush()
+    parts: dict[int, bytes] = {}
+    yield parts
+    stream.seek(0, os.SEEK_END)
+    groups = []
+    for number in sorted(parts):
+        (place,) = _PLACE.unpack_from(parts[number])
+        added = {**dict.fromkeys(_PLACES, place - len(_MAGIC)), _ORDINAL: number}
+        moved = _Moved(parts[number][_PLACE.size :], added).struct()
+        groups.append(pq.read_metadata(pa.BufferReader(_MAGIC + moved + _LENGTH.pack(len(moved)) + _MAGIC)))
+    joined, *others = groups
     for group in others:
         joined.append_row_groups(group)
     metadata = pa.BufferOutputStream()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from daskclust.core.data.lazy import chunk_numbers, futures_along, lazy_along
+from daskclust.core.data.lazy import chunk_numbers, futures_along, lazy_along, unmade, workers_client
 from daskclust.core.data.quote import quoted
 from daskclust.core.run.graph import only_needed
 from daskclust.io.attrs import stored_attrs, stored_units
@@ -27,7 +28,7 @@ from daskclust.io.blocks import (
 from daskclust.io.files import PARQUET, numeric_order
 from daskclust.io.replacing import replacing, replacing_folder
 from daskclust.io.tables.parquet import RowGroups, arrow_types, shown
-from daskclust.io.tables.parquet_join import write_joined
+from daskclust.io.tables.parquet_join import append, joining
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -61,31 +62,44 @@ def write_parts(target: Path, ds: xr.Dataset) -> None:
 
 
 def write_from_workers(stream: BinaryIO, ds: xr.Dataset, dim: str) -> None:
-    """Write each chunk of a lazy data set as a row group of an open file; workers make its bytes."""
-    from distributed import as_completed
+    """Write each chunk of a lazy data set as a row group of an open file; workers make its bytes.
+
+    Those of this machine write them, too.
+    """
+    from distributed import LocalCluster, as_completed
 
     ds, sizes = ds.unify_chunks(), ds.chunks[dim]
     wanted = [k for k, size in enumerate(sizes) if size] or [0]
-    if all(has_common_steps(ds[name].data, 1.25) for name in lazy_names(ds)):  # a table: fewer bytes than its columns
-        with only_needed():
-            futures = futures_along(_encoded(ds, dim))
-        numbers = {futures[k].key: number for number, k in enumerate(wanted)}
-        finished = as_completed([futures[k] for k in wanted], loop=futures[0].client.loop)
-        del futures  # workers may forget what is written
-        write_joined(stream, ((numbers[future.key], future.result()) for future in finished))
-    else:
-        parts = _encoded(computed_once(ds), dim)
-        write_joined(stream, enumerate(ahead(parts.blocks[k] for k in wanted)))
+    client = workers_client()
+    file = str(stream.name) if isinstance(client.cluster, LocalCluster) else None
+    with joining(stream) as parts:
+        add = (lambda part: part.tobytes()) if file else partial(append, stream)
+        if all(has_common_steps(ds[name].data, 1.25) for name in lazy_names(ds)):  # a table: smaller than its columns
+            with only_needed():
+                futures = futures_along(_encoded(ds, dim, file=file))
+            numbers = {futures[k].key: number for number, k in enumerate(wanted)}
+            finished = as_completed([futures[k] for k in wanted], loop=client.loop)
+            del futures  # workers may forget what is written
+            for future in finished:
+                parts[numbers[future.key]] = add(future.result())
+        else:
+            encoded = _encoded(computed_once(ds), dim, file=file)
+            parts |= enumerate(map(add, ahead(encoded.blocks[k] for k in wanted)))
 
 
-def _encoded(ds: xr.Dataset, dim: str, scalars: Sequence[Any] = (), folder: str | None = None) -> Any:
-    """Return each chunk as bytes of a Parquet file, lazy, or write it to a folder; `scalars` become attributes."""
+def _encoded(
+    ds: xr.Dataset, dim: str, scalars: Sequence[Any] = (), folder: str | None = None, file: str | None = None
+) -> Any:
+    """Return each chunk as bytes of a Parquet file, lazy, or write it to a folder, or to a file with others.
+
+    `scalars` become attributes.
+    """
     import dask.array as da
 
     rows = ds.drop_vars(scalars)
     rows = rows.unify_chunks() if rows.chunks else rows.chunk({dim: BLOCK_ROWS})
     sizes = rows.chunks.get(dim, (0,))
-    columns = {str(name): lazy_along(v.data, sizes, 0, rows.indexes.get(name)) for name, v in rows.variables.items()}
+    columns = {str(name): lazy_along(unmade(v, rows.indexes.get(name)), sizes) for name, v in rows.variables.items()}
     pairs = [part for column in columns.values() for part in (column, "a")]
     pairs += [part for name in scalars for part in (da.asarray(ds[name].data), "")]  # type: ignore[no-untyped-call,unused-ignore]
     return da.blockwise(
@@ -96,6 +110,7 @@ def _encoded(ds: xr.Dataset, dim: str, scalars: Sequence[Any] = (), folder: str 
         *pairs,
         names=(tuple(columns), tuple(map(str, scalars))),
         folder=folder,
+        file=file,
         about=(stored_units(rows), stored_attrs(rows, dim), arrow_types(rows)),
         adjust_chunks={"a": (np.nan,) * len(sizes)},
         dtype=np.uint8,
@@ -105,7 +120,7 @@ def _encoded(ds: xr.Dataset, dim: str, scalars: Sequence[Any] = (), folder: str 
     )
 
 
-def _encode_part(number: tuple[int], *blocks: Any, names: Any, folder: str | None, about: Any) -> Any:
+def _encode_part(number: tuple[int], *blocks: Any, names: Any, folder: str | None, file: str | None, about: Any) -> Any:
     """Encode one chunk. Numbers that are no columns become attributes."""
     import pyarrow as pa
 
@@ -118,7 +133,8 @@ def _encode_part(number: tuple[int], *blocks: Any, names: Any, folder: str | Non
     with target as stream:
         with RowGroups(stream, dtypes, units, {**attrs, **told}, arrow=arrow) as groups:
             groups.write(columns)
-        return np.empty(0, np.uint8) if folder else np.frombuffer(stream.getvalue(), np.uint8)
+        encoded = b"" if folder else stream.getvalue()
+    return np.frombuffer(append(file, encoded) if file else encoded, np.uint8)
 
 
 def joined(tables: Mapping[str, Table]) -> Table:
