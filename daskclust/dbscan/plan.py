@@ -33,6 +33,7 @@ FINEST = 2.0**45  # of an axis: beyond, float64 coordinates hardly tell points w
 Search = BlockSearch | TreeSearch | PairSearch | PlaceSearch
 MOST_NEIGHBOURS = 2**31 - 1  # of a point: more than a chunk holds
 _MOST_AXES = 3  # that cells serve
+_SETS_IN_16_BITS = 2**15
 _RUN = 64  # cells whose points are counted together, on the CPU
 
 
@@ -40,7 +41,7 @@ class LinkedSets(NamedTuple):
     """What a chunk knows before the merge, on the device of its points; all chunks' wait in memory for it."""
 
     ids: OwnIds  # of its own points
-    set_of: Any  # (n,) int32 the set of each, -1 for none
+    set_of: Any  # (n,) int16 or int32 the set of each, -1 for none
     is_core: Any  # (n,) bool; None where all points of sets are
     others: Any  # (m, 2) int64 own points that further sets are within eps of, and those sets
 
@@ -246,10 +247,10 @@ class DbscanPlan(Plan):
             is_used[others[:, 1]] = True
         goes_on[root[shared]] = True
         used = np.flatnonzero(is_used[:-1] & (goes_on[:-1] | (size >= self.min_size)))
-        number = device.full(cells + 1, -1, np.int32)
+        number = device.full(cells + 1, -1, np.int16 if len(used) < _SETS_IN_16_BITS else np.int32)
         number[used] = device.count_up(len(used))
 
-        set_of, core = np.empty_like(root), None
+        set_of, core = device.empty(n, number.dtype), None
         set_of[order] = number[root]
         if is_own is not None:
             core = np.empty_like(is_core)

@@ -144,6 +144,16 @@ def test_chain_through_many_chunks_and_back(min_samples):
     assert set(without.labels) == {0, 1, 2}
 
 
+@pytest.mark.parametrize("count", [2**15 - 1, 2**15, 2**15 + 1])
+def test_sets_that_16_bits_do_not_number(count):
+    """The numbers of a chunk's sets wait for the merge in as few bytes as they fit."""
+    pair = np.arange(4 * count) // 2
+    x = 3.0 * pair + 0.5 * (np.arange(4 * count) % 2)
+    case = Case(column(*x), 1.0, 2)
+    found = case.chunked((2 * count, 2 * count), case.partition([x[2 * count]]))
+    np.testing.assert_array_equal(np.asarray(found.labels_), pair)
+
+
 def test_what_goes_up_is_of_faces_and_clusters():
     """Frontiers grow with these, not with points; coordinates are of points that other chunks have as well."""
     rng = np.random.default_rng(0)
