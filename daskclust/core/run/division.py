@@ -190,7 +190,7 @@ def blocks_of_space(X: Any, count: int, period: tuple[float, ...], halo: HaloBy,
     """Return a division of a dask array (n, d) into `count` blocks of space with as many points each.
 
     Blocks are as cubic as they can be; where points come in the order of space, they are slabs or columns instead, if
-    these need few of the chunks of X and halos stay small. Consecutive chunks of up to `rows` points go together.
+    these need few of the chunks of X and halos stay small. Many small chunks go together, up to `rows` points.
 
     This computes, unless `count` is 1: a sample of points comes from up to 128 chunks of X. All chunks are read where
     these have points for few blocks, as in data in the order of space, to know for which; and where these differ so

@@ -47,7 +47,8 @@ class Layout(NamedTuple):
         """Return the layout of a division of chunks with so many rows each."""
         partition, rows, reached, groups = division
         runs = runs_of(lengths, rows if any(lengths) else -1)  # dask joins no chunks of nothing
-        if (2 if partition is None else 8) * len(runs) > len(lengths):  # to join a few is a step for all
+        few = 2 if partition is None else 8  # to join so many is a step for all, for which workers import dask.array
+        if few * len(runs) > len(lengths):
             runs = runs_of(lengths, -1)
         starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)[[0, *(end for _, end in runs)]]
         among = [] if partition is None else reached_by(runs, reached, len(partition))
