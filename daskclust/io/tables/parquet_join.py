@@ -41,10 +41,10 @@ def _append_by_name(name: str, columns: memoryview) -> int:
     """Write to the end of a file that is there, to which others write meanwhile; return where it begins."""
     with open(name, "ab", 0, opener=lambda path, flags: os.open(path, flags & ~os.O_CREAT)) as file:
         while True:
-            place, rest = -1, columns
+            place, rest = file.seek(0, os.SEEK_END), columns
             while rest:
                 written = file.write(rest)  # all, but where there is no room for it, or it is more than 2 GiB
-                place = file.tell() - written if place < 0 else place
+                place = file.tell() - written if rest is columns else place
                 rest = rest[written:]
             if file.tell() == place + len(columns):  # else others came between
                 return place
