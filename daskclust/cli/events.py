@@ -96,7 +96,7 @@ def events(
             with ending.heeding():
                 stream = pixels.readout(builder, ending.stop, prepare, run)
                 job.work.begin(f"following {job.name}", unit="hits")
-                _write_streams([stream], where, job, ending, dict)
+                _write_streams([stream], where, job, ending, lambda: noisy.attrs)
             told = [{**stream.reader.counts, "n_late": 0}]  # late_hits tells those
         else:
             told, columns, text = [], set[Any](), dict[str, Any]()
@@ -129,7 +129,9 @@ def events(
             else:
                 streams = (windows(data, builder, prepare, job) for data in opened())
                 text |= {FILES: pixels.sources} if len(files) > 1 else {}
-                _write_streams(streams, where, job, ending, lambda: joined_attrs(told) | text, several=len(files) > 1)
+                _write_streams(
+                    streams, where, job, ending, lambda: joined_attrs(told) | text | noisy.attrs, several=len(files) > 1
+                )
         counts = {name: sum(int(each[name]) for each in told if isinstance(each.get(name), int)) for name in _LOST}
         job.summary |= {name: count for name, count in counts.items() if count}
         noisy.report(job)

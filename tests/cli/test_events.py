@@ -211,12 +211,14 @@ def test_common_coordinates_are_as_the_file_tells(run, tmp_path, small_rounds, o
     assert_table(target, table)
 
 
-@pytest.mark.parametrize("kind", [".csv", ".h5", ".parquet", "several", "raw"])
+@pytest.mark.parametrize(
+    "kind", [".csv", ".h5", ".parquet", "several", "raw", "--max-pixel-hits 3", "--mask-pixels auto"]
+)
 def test_attributes_of_hits_and_clusters_are_those_of_workers(run, tmp_path, small_rounds, hits, target, kind):
     """All of the source, and how it was clustered; of clusters none, as each batch has a noise of its own."""
-    source = [tmp_path / f"in{kind if kind.startswith('.') else '.tpx3'}"]
-    made = timepix(3000, rng=0).assign_attrs(run=7)
-    if kind == "raw":
+    source, options = [tmp_path / f"in{kind if kind.startswith('.') else '.tpx3'}"], kind.split() if "-" in kind else []
+    made, is_raw = timepix(3000, rng=0).assign_attrs(run=7), kind == "raw" or options
+    if is_raw:
         write_tpx3(made.drop_vars("truth"), *source)
     else:
         source = [tmp_path / "a.csv", tmp_path / "b.csv"] if kind == "several" else source
@@ -224,12 +226,13 @@ def test_attributes_of_hits_and_clusters_are_those_of_workers(run, tmp_path, sma
             write_hits(made.assign_attrs(operator=f"number {number}"), path)
     found = []
     for where in ((), ("--workers", 1)):
-        run(*source, "-o", hits, "--table", target, *where)
+        run(*source, "-o", hits, "--table", target, *options, *where)
         texts = [(pq.read_metadata(path).metadata or {}).get(b"daskclust", b"{}") for path in (hits, target)]
         found.append([json.loads(text).get("attrs", {}) for text in texts])
     assert found[0] == found[1]
     assert found[0][0]["events"] == "dt_max=200 ns, variant=local, connectivity=8, min_hits=1"
-    assert kind == "raw" or found[0][0]["run"] == 7
+    assert is_raw or found[0][0]["run"] == 7
+    assert found[0][0].keys() >= ({"noisy_pixels", "noisy_hits", "max_pixel_hits"} if options else set())
 
 
 @pytest.mark.parametrize(

@@ -67,22 +67,30 @@ class NoisyPixels:
 
         return prepare_some
 
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """What is told of the pixels that were left out, as by `mask_noisy_pixels`."""
+        from daskclust.properties._noisy import pixels_above
+
+        if self._mask is not None:
+            return {"noisy_pixels": int(self._mask.sum()), "noisy_hits": sum(self._left_out)}
+        if not self.finds:
+            return {}
+        noisy = pixels_above(self._counts[0], self._most)
+        return {**noisy.attrs, "noisy_pixels": noisy.sizes["pixel"]}
+
     def report(self, job: Job) -> None:
         """Put what was left out into the summary; else note pixels that have a good part of the hits."""
         from daskclust.properties._noisy import pixels_above
 
-        def tell(count: int, hits: int) -> None:
-            job.summary = {**job.summary, "hits": job.summary["hits"] + hits, "noisy_pixels": count, "noisy_hits": hits}
-
-        if self._mask is not None:
-            tell(int(self._mask.sum()), sum(self._left_out))
+        if told := self.attrs:
+            told = {name: told[name] for name in ("noisy_pixels", "noisy_hits")}
+            job.summary = {**job.summary, "hits": job.summary["hits"] + told["noisy_hits"], **told}
+            return
         if not self._counts:
             return
         noisy = pixels_above(self._counts[0], self._most)
         count, hits = noisy.sizes["pixel"], noisy.attrs["noisy_hits"]
-        if self.finds:
-            tell(count, hits)
-            return
         share = hits / max(1, int(self._counts[0].sum()))
         if share < _MUCH:
             return
