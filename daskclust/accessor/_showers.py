@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from daskclust.core.data.columns import column, label_numbers
 from daskclust.core.data.datasets import variable_of
 from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT, Points
 from daskclust.core.device.arrays import is_dask, on_device_of, to_host
@@ -82,7 +83,8 @@ def _with_showers(ds: xr.Dataset, label: str, estimator: Any, partition: Any) ->
     check_hits(ds, label)
     table = cluster_table(ds, label, coords=SHOWER_AXES)
     fitted = _fit(estimator, points_of(table, SHOWER_AXES), partition)
-    labels, numbers = ds[label].data, fitted.labels_ if table.sizes["cluster"] else np.empty(0, np.int64)
+    labels = column(label, ds[label], label_numbers)
+    numbers = fitted.labels_ if table.sizes["cluster"] else np.empty(0, np.int64)
     if is_dask(labels) or is_dask(numbers):
         import dask.array as da
 

@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.data.columns import plain
+from daskclust.core.data.datasets import dataset_of
+from daskclust.core.data.foreign import separated
 from daskclust.core.data.lazy import futures_along, workers_client
 from daskclust.core.data.quote import quoted
+from daskclust.core.data.units import BOX
 from daskclust.core.device.arrays import is_dask
 from daskclust.core.run.graph import only_needed
 from daskclust.core.space.partition import block_sizes
@@ -42,6 +46,19 @@ def only_dim(ds: xr.Dataset, kinds: str = "fiubmMO") -> str:
     if len(dims) > 1:
         raise ValueError(f"variables have dimensions {sorted(map(str, dims))}; choose those along one dimension")
     return str(dims.pop())
+
+
+def to_write(data: Any, dim: str = "hit") -> xr.Dataset:
+    """Return what a user writes as a Dataset of NumPy's types, with units in attributes."""
+    import pandas as pd
+
+    ds: xr.Dataset = dataset_of(data, dim=dim)
+    box, unit = separated("attrs['boxsize']", ds.attrs.get("boxsize"))
+    if unit is not None:
+        ds = ds.assign_attrs({"boxsize": box, BOX: unit})
+    ds = ds.reset_index([name for name in ds.dims if isinstance(ds.indexes.get(name), pd.MultiIndex)])
+    own = {name: v for name, v in ds.variables.items() if not isinstance(v.dtype, np.dtype)}  # types of pandas
+    return ds.assign({name: (v.dims, plain(str(name), v), v.attrs) for name, v in own.items()}) if own else ds
 
 
 def scalars_of(ds: xr.Dataset) -> list[Any]:

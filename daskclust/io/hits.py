@@ -17,7 +17,17 @@ from daskclust.core.data.lazy import workers_client
 from daskclust.core.data.quote import in_sheet, listed
 from daskclust.core.data.units import BOX
 from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
-from daskclust.io.blocks import Block, as_text, blocks_of, column_dtypes, in_memory, native, only_dim, with_scalars_told
+from daskclust.io.blocks import (
+    Block,
+    as_text,
+    blocks_of,
+    column_dtypes,
+    in_memory,
+    native,
+    only_dim,
+    to_write,
+    with_scalars_told,
+)
 from daskclust.io.files import (
     HDF5,
     NEXUS,
@@ -195,7 +205,7 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = F
 
     Parameters
     ----------
-    ds : xarray.Dataset
+    ds : xarray.Dataset, DataFrame or mapping
         Variables of numbers or booleans along one dimension, numpy or dask; or of times, durations and text (objects),
         which formats that have no such type hold as text. Coordinates are written too, numbers without a dimension as
         attributes.
@@ -241,6 +251,7 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = F
     suffix = known_suffix(target, (*WRITABLE, NEXUS))
     if partitions and (nested or suffix not in PARQUET):
         raise ValueError(f"partitions=True writes a folder of .parquet files without lists, got {target.name}")
+    ds = to_write(ds)
     if partitions:
         write_parts(target, ds)
         return

@@ -34,7 +34,15 @@ def variable(ds: xr.Dataset, name: str, argument: str) -> xr.DataArray:
 
 def label_values(ds: xr.Dataset, labels: Any) -> Any:
     """Return the labels: a variable of the Dataset by its name, or what the user gives."""
-    return variable(ds, labels, "labels").data if isinstance(labels, str) else labels
+    if isinstance(labels, str):
+        return variable(ds, labels, "labels").data
+    for dim, index in getattr(labels, "indexes", {}).items():  # a DataArray's
+        if dim in ds.indexes and not index.equals(ds.indexes[dim]):
+            raise ValueError(
+                f"labels have other coordinates along {dim!r} than the points, or another order; "
+                "bring them into this order: labels.reindex_like(ds)"
+            )
+    return labels
 
 
 def checked(arrays: Mapping[str, Any], shape: tuple[int, ...], kinds: Mapping[str, Kind]) -> dict[str, Any]:

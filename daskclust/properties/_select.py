@@ -40,8 +40,8 @@ def where(table: xr.Dataset, expression: str) -> xr.DataArray:
 
     Parameters
     ----------
-    table : xarray.Dataset
-        As of `cluster_table`, numpy or dask.
+    table : xarray.Dataset, DataFrame or mapping
+        As of `cluster_table`, numpy or dask; ``cluster``, a column or the index of pandas, has the numbers.
     expression : str
         Comparisons of variables and numbers, with arithmetic, ``and``, ``or``, ``not`` and parentheses, such as
         ``"size > 3 and energy > 20"`` or ``"0 <= layer < 10"``. Nothing else is evaluated: no calls, no attributes.
@@ -54,7 +54,8 @@ def where(table: xr.Dataset, expression: str) -> xr.DataArray:
     Raises
     ------
     ValueError
-        For anything else in the expression, unknown names, and expressions that are neither true nor false.
+        For anything else in the expression, unknown names, variables that are no numbers, and expressions that are
+        neither true nor false.
 
     Notes
     -----
@@ -69,8 +70,9 @@ def where(table: xr.Dataset, expression: str) -> xr.DataArray:
     """
     import xarray as xr
 
+    table = _table_of(table)
     names = _names(_tree(expression), expression, table)
-    columns = [table[name].variable.data for name in names]
+    columns = [column(name, table[name]) for name in names]
     choose = functools.partial(_chosen, names=names, expression=expression)
     chosen = choose(*(np.empty(0, column.dtype) for column in columns))  # so that lazy tables refuse at once, too
     if any(map(is_dask, columns)):
@@ -96,6 +98,7 @@ def select(table: xr.Dataset, expression: str) -> xr.Dataset:
         ``cluster`` has no index, which ``.set_xindex("cluster")`` makes. How many rows each chunk has is computed: a
         table that is used again should be persisted before.
     """
+    table = _table_of(table)
     chosen = where(table, expression).data
     return rows_of(table, "cluster", chosen)
 
@@ -109,7 +112,7 @@ def select_hits(
     ----------
     ds : xarray.Dataset, DataFrame or mapping
         Points along one dimension, numpy or dask, as of `cluster_table`.
-    clusters : xarray.Dataset or xarray.DataArray of bool
+    clusters : xarray.Dataset, DataFrame, mapping or xarray.DataArray of bool
         A table with the clusters to keep, as `select` returns it, or what `where` returns.
     labels : str or array_like of int, shape (n,), default "label"
         Cluster numbers, -1 for noise: a variable of `ds`, or an array.
@@ -140,6 +143,7 @@ def select_hits(
     """
     import xarray as xr
 
+    clusters = clusters if isinstance(clusters, xr.DataArray) else _table_of(clusters)
     if "cluster" not in clusters.coords:
         raise ValueError(f"clusters have no coordinate 'cluster' but {list(clusters.coords)}; use select or where")
     if isinstance(clusters, xr.DataArray) and clusters.dtype != bool:
@@ -162,6 +166,14 @@ def select_hits(
     known = known if is_dask(known) else lazy_along(known, known.shape)
     chosen = mapped("chosen", _chosen_points, values, known, among=among, dtype=bool, chunks=values.chunks)
     return rows_of(ds, dimension, chosen)
+
+
+def _table_of(table: Any) -> xr.Dataset:
+    """Return a table of clusters as a Dataset; pandas has their numbers in the index."""
+    if getattr(table, "ndim", 0) == 2 and getattr(getattr(table, "index", None), "name", None) == "cluster":
+        table = table.reset_index()
+    found: xr.Dataset = dataset_of(table, dim="cluster")
+    return found
 
 
 def rows_of(ds: xr.Dataset, dim: Hashable, chosen: Any) -> xr.Dataset:

@@ -211,3 +211,14 @@ def test_showers_of_a_table_of_clusters() -> None:
     fitted = CLUE3D().fit(table)
     X, columns = split({name: table[name].values for name in (*"xyz", "layer", "energy")}, np.float64)
     np.testing.assert_array_equal(fitted.labels_, showers(X, **columns, density=fitted.density_).labels)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, ">i4", object, "Int64"])
+def test_labels_of_hits_may_be_of_any_whole_numbers(kind: Any) -> None:
+    hits = datasets.hgcal_event(3, 30, hadronic=0.0, n_noise=0, rng=1).clust.clue(1.5, 0.05, delta_o=3.0)
+    hits = hits.isel(hit=np.flatnonzero(hits["label"] >= 0))
+    labels = pd.Series(hits["label"].values).astype(kind).array
+    other = labels if kind == "Int64" else labels.to_numpy()
+    xr.testing.assert_identical(
+        hits.assign(label=("hit", other)).clust.showers()["shower"], hits.clust.showers()["shower"]
+    )

@@ -343,6 +343,11 @@ def test_units_reach_other_doors() -> None:
     ds = xr.Dataset({"x": ("p", X, {"units": "Mpc"}), "y": ("p", Y, {"units": "Mpc"})})
     for box in (1e4 * u.kpc, unyt.unyt_array([1e4, 1e4], "kpc"), 10.0):
         assert "boxsize=10" in ds.assign_attrs(boxsize=box).clust.fof(0.5).attrs["fof"]
+    for box in (10.0 * u.Mpc, np.full(2, 10.0) * u.Mpc, registry.Quantity(10.0, "Mpc")):
+        with pytest.raises(TypeError, match=r"boxsize must be a number, .* give the number alone"):
+            FriendsOfFriends(0.5, boxsize=box).fit(ds)
+        with pytest.raises(TypeError, match=r"boxsize must be a number, .* give the number alone"):
+            properties.halo_table(ds, [0, 0, 1], boxsize=box)
     with pytest.raises(ValueError, match="cannot be converted to 'pixel'"):
         EventBuilder(9.0).fit(np.ones((3, 3)) * u.cm)
 

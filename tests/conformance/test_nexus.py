@@ -71,6 +71,20 @@ def test_scipp_takes_what_is_written(tmp_path: Path, layout: str, triggers: bool
         assert zero.values.tolist() == [0.0]
 
 
+@pytest.mark.parametrize("triggers", [False, True])
+@pytest.mark.parametrize("unit", ["us", "s"])
+def test_times_of_another_unit_are_written_in_nanoseconds(tmp_path: Path, unit: str, triggers: bool) -> None:
+    ds = hits("chips", triggers=triggers)
+    size = {"us": 1e3, "s": 1e9}[unit]
+    times = [name for name in ("toa", "tof") if name in ds]
+    write_hits(ds.assign({name: (ds[name] / size).assign_attrs(units=unit) for name in times}), tmp_path / "a.nxs")
+    write_hits(ds, tmp_path / "b.nxs")
+    a, b = (h5py.File(tmp_path / name)["entry/hits"] for name in ("a.nxs", "b.nxs"))
+    for name in [*times, "event_time_offset", "event_time_zero"]:
+        np.testing.assert_allclose(a[name], b[name], atol=1e-6)
+        assert a[name].attrs["units"] == "ns"
+
+
 def write_events(path: Path, place: str, unit: str, kind: str, pulses: int, **more: Any) -> dict[str, Any]:
     """Write events as others do, and return them."""
     rng = np.random.default_rng(pulses)

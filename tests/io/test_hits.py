@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
+import pint
+import polars as pl
+import pyarrow as pa
 import pytest
 import xarray as xr
 from cases.clue import raise_if_dask_computes
@@ -20,7 +25,9 @@ from hypothesis.extra import numpy as hnp
 
 import daskclust.io
 from daskclust.datasets import hgcal_event, timepix
-from daskclust.io import read_hits, to_dataset, write_hits
+from daskclust.io import open_particles, read_hits, to_dataset, write_hits, write_particles
+
+mm = pint.UnitRegistry().mm
 
 # Writing
 
@@ -44,6 +51,48 @@ def test_a_lazy_data_set_can_replace_its_own_file(tmp_path: Path) -> None:
     write_hits(sample(), path)
     write_hits(read_hits(path, chunks=2), path)
     xr.testing.assert_equal(read_hits(path), sample())
+
+
+NUMBERS = {"x": np.array([1.5, 2.5, 4.0]), "y": np.array([0.0, 5.0, 7.0]), "layer": np.array([0, 1, 1])}
+NULLABLE = {name: ("hit", pd.Series(values).convert_dtypes().array) for name, values in NUMBERS.items()}
+PINT = {name: values * 10 * mm if name in "xy" else values for name, values in NUMBERS.items()}
+HELD: dict[str, Any] = {
+    "pandas": pd.DataFrame(NUMBERS),
+    "polars": pl.DataFrame(NUMBERS),
+    "pyarrow": pa.table(NUMBERS),
+    "dask": dd.from_pandas(pd.DataFrame(NUMBERS), npartitions=2),
+    "mapping": NUMBERS,
+    "types of pandas": xr.Dataset(NULLABLE),
+    "several levels": xr.Dataset({n: ("hit", v) for n, v in NUMBERS.items()}).set_index(hit=["layer", "x"]),
+    "pint in a mapping": PINT,
+    "pint": xr.Dataset({name: ("hit", values) for name, values in PINT.items()}),
+}
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".h5", ".npz", ".zarr", "/*.parquet"])
+@pytest.mark.parametrize("held", HELD)
+def test_what_other_libraries_hold_is_written(tmp_path: Path, held: str, suffix: str) -> None:
+    path = tmp_path / f"hits{Path(suffix).suffix or suffix}"
+    write_hits(HELD[held], path, partitions="*" in suffix)
+    found = read_hits(path)
+    for name, values in NUMBERS.items():
+        np.testing.assert_array_equal(found[name], values)
+    assert found["x"].attrs["units"] == "cm"
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".h5", ".zarr"])
+def test_units_of_particles_are_written(tmp_path: Path, suffix: str) -> None:
+    columns = {name: ("particle", np.arange(3.0) * 10 * mm) for name in ("x", "y", "z")}
+    write_particles(xr.Dataset(columns, attrs={"boxsize": 50.0 * mm}), tmp_path / f"box{suffix}")
+    found = open_particles(tmp_path / f"box{suffix}")
+    assert (found["x"].attrs["units"], found.attrs["boxsize"], found.attrs["boxsize_units"]) == ("mm", 50.0, "mm")
+
+
+def test_missing_values_are_not_written(tmp_path: Path) -> None:
+    ds = xr.Dataset({"x": ("hit", pd.array([1, None], dtype="Int64"))})
+    with pytest.raises(ValueError, match=r"x has 1 missing values \(NA\) of 2"):
+        write_hits(ds, tmp_path / "a.parquet")
+    assert not list(tmp_path.iterdir())
 
 
 # Schema

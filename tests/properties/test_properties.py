@@ -379,6 +379,17 @@ def test_labels_of_any_class() -> None:
             xr.testing.assert_allclose(told(cluster_table(given_ds, labels)), cluster_table(ds))
 
 
+@pytest.mark.parametrize("chunks", [None, 30])
+def test_labels_in_another_order_are_refused(chunks: int | None) -> None:
+    ds = random_hits(100, 5).assign_coords(hit=np.arange(100))
+    labels, ds = ds["label"], ds.drop_vars("label")
+    ds = ds if chunks is None else ds.chunk(hit=chunks)
+    with pytest.raises(ValueError, match="labels have other coordinates along 'hit' than the points"):
+        cluster_table(ds, labels[::-1])
+    in_order = labels[::-1].reindex_like(ds)  # the remedy
+    xr.testing.assert_identical(told(cluster_table(ds, in_order)), told(cluster_table(ds, labels)))
+
+
 @pytest.mark.parametrize(
     ("change", "kwargs", "message"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -103,15 +104,62 @@ def test_selected_rows_of_lazy_data_keep_their_shape() -> None:
     xr.testing.assert_identical(kept.compute(), ds.isel(hit=[1, 2, 4, 5]))
 
 
-@pytest.mark.parametrize("of", ["pandas", "polars", "pyarrow", "mapping"])
+LIBRARIES: dict[str, Any] = {
+    "pandas": pd.DataFrame,
+    "nullable": pd.DataFrame.convert_dtypes,
+    "polars": pl.from_pandas,
+    "pyarrow": pa.Table.from_pandas,
+    "dask": lambda frame: dd.from_pandas(frame, npartitions=3),
+    "mapping": lambda frame: dict(frame.items()),
+}
+
+
+@pytest.mark.parametrize("of", LIBRARIES)
 def test_select_hits_of_tables(of: str) -> None:
     frame = random_hits(80, 9).to_dataframe()
     table = select(cluster_table(frame), "size > 8")
-    libraries: dict[str, Any] = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "mapping": lambda f: dict(f.items())}
-    libraries["pyarrow"] = pa.Table.from_pandas
-    found = select_hits(libraries[of](frame), table)
+    found = select_hits(LIBRARIES[of](frame), table)
     for name, values in frame[frame["label"].isin(table["cluster"].values)].items():
         np.testing.assert_array_equal(found[name], values)
+
+
+@pytest.mark.parametrize("of", [*LIBRARIES, "pandas with the index"])
+def test_tables_of_other_libraries(of: str) -> None:
+    ds = random_hits(80, 9)
+    table = cluster_table(ds).isel(cluster=slice(None, None, -1))
+    frame = table.to_dataframe()
+    other = frame if of not in LIBRARIES else LIBRARIES[of](frame.reset_index())
+    chosen, expected = select(other, "size > 8"), select(table, "size > 8")
+    np.testing.assert_array_equal(chosen["cluster"], expected["cluster"])
+    np.testing.assert_array_equal(where(other, "size > 8"), where(table, "size > 8"))
+    hits = select_hits(ds, expected)
+    for clusters in (chosen, where(other, "size > 8"), LIBRARIES["pandas"](frame[frame["size"] > 8])):
+        xr.testing.assert_identical(select_hits(ds, clusters), hits)
+
+
+@pytest.mark.parametrize("clusters", [[0, 1], np.array([0, 1]), random_hits(80, 9).to_dataframe()["x"] > 0])
+def test_what_is_no_table_is_refused(clusters: Any) -> None:
+    with pytest.raises(TypeError, match="data must be a Dataset, a DataFrame or a mapping with named columns, got"):
+        select_hits(random_hits(80, 9), clusters)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (np.array(["2026", "NaT"], "M8[ns]"), "when must be numbers, got dtype datetime64"),
+        (np.ma.masked_equal([1, 2], 2), None),
+        (pd.array([1, None], dtype="Int64"), r"when has 1 missing values \(NA\) of 2"),
+        (np.array(["a", "b"]), "when must be numbers, got dtype <U1"),
+        (np.array([1 + 1j, 2]), "Complex data not supported: when is complex128"),
+    ],
+)
+def test_columns_that_are_no_numbers(values: Any, message: str | None) -> None:
+    table = xr.Dataset({"when": ("cluster", values)})
+    if message is None:  # xarray has NaN in the place of what is masked
+        assert where(table, "when > 0").values.tolist() == [True, False]
+        return
+    with pytest.raises(ValueError, match=message):
+        where(table, "when > 0")
 
 
 def test_select_hits_of_nothing() -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from daskclust.core.data.checks import check_positive
+from daskclust.core.data.checks import check_number, check_positive
 from daskclust.core.data.foreign import separated
 from daskclust.core.data.units import BOX, common, converted
 
@@ -41,6 +41,8 @@ def box_sides(boxsize: Any, axes: Sequence[str]) -> list[float]:
 
     Those of the axes are in the order of x, y, z, too, as `open_particles` gives them.
     """
+    if hasattr(boxsize, "unit"):  # astropy makes no list of its quantities
+        check_number("boxsize", boxsize)
     lengths = [check_positive("boxsize", length or 0.0, zero=True) for length in np.ravel(boxsize).tolist()]
     if len(lengths) == 1:
         return lengths * len(axes)

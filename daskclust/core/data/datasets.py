@@ -19,7 +19,7 @@ def dataset_of(data: Any, names: Container[str] | None = None, dim: str = "point
         return with_unit_attrs(data)
     table = table_of(data)
     if table is None:
-        raise TypeError(f"points must be a Dataset, a DataFrame or a mapping with named columns, got {type(data)!r}")
+        raise TypeError(f"data must be a Dataset, a DataFrame or a mapping with named columns, got {type(data)!r}")
 
     there = [name for name in table if names is None or name in names]
     check_one_dimension(table.dims(there), ())

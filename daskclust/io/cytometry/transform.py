@@ -182,7 +182,7 @@ def check_cells(ds: xr.Dataset, step: str) -> list[tuple[str, ...]]:
         found = dict(ds["X"].sizes) if "X" in ds else f"variables {', '.join(map(repr, ds)) or 'none'}"
         raise ValueError(
             f"{step} needs X along (cell, channel) with names of channels; the Dataset has {found}: name them with "
-            "ds.assign_coords(channel=[...])"
+            "ds.assign_coords(channel=[...]), and bring X into this order with ds.transpose(..., 'channel')"
         )
     check_on_host(step, {"X": ds["X"].data})
     channels = [str(name) for name in ds["channel"].values]

@@ -17,7 +17,7 @@ from daskclust.core.data.checks import check_positive
 from daskclust.core.data.fields import PARTICLES
 from daskclust.core.data.quote import listed, quoted
 from daskclust.core.data.units import BOX
-from daskclust.io.blocks import only_dim, with_scalars_told
+from daskclust.io.blocks import only_dim, to_write, with_scalars_told
 from daskclust.io.files import HDF5, PARQUET, check_file, is_parts, is_store, known_suffix
 from daskclust.io.hits import write_hits
 from daskclust.io.particles.gadget import write_gadget
@@ -208,7 +208,7 @@ def write_particles(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    ds : xarray.Dataset
+    ds : xarray.Dataset, DataFrame or mapping
         Variables of numbers along one dimension, numpy or dask, as `open_particles` gives them.
     path : str or path
         The file; its extension tells the format. One that exists is replaced.
@@ -236,7 +236,7 @@ def write_particles(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
     --------
     >>> write_particles(open_particles("snap_099.0.hdf5"), "snap_099.zarr")  # doctest: +SKIP
     """
-    target = Path(path)
+    target, ds = Path(path), to_write(ds, PARTICLES.dim)
     if known_suffix(path, _WRITABLE) not in HDF5:
         write_hits(ds, target)
         return

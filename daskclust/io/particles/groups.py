@@ -13,7 +13,7 @@ import xarray as xr
 from daskclust.core.data.boxes import AXES, box_in, box_sides
 from daskclust.core.data.checks import check_whole
 from daskclust.core.data.units import SIZES, ratio
-from daskclust.io.blocks import blocks_of, only_dim
+from daskclust.io.blocks import blocks_of, only_dim, to_write
 from daskclust.io.files import HDF5, known_suffix
 from daskclust.io.particles.gadget import N_TYPES, scale_factor
 from daskclust.io.replacing import check_kind, replacing
@@ -137,7 +137,7 @@ def write_groups(
     """
     if layout not in _LAYOUTS:
         raise ValueError(f"layout must be one of {', '.join(_LAYOUTS)}, got {layout!r}")
-    h5py, target = import_h5py(), _target(path)
+    h5py, target, table = import_h5py(), _target(path), to_write(table, "cluster")
     if missing := [name for name in (*AXES, "size", "mass") if name not in table]:
         raise ValueError(f"the table has no column {missing[0]!r}, which groups need")
     table = table.compute()

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from daskclust.core.data.fields import SIDES
+from daskclust.core.data.units import hit_column
 from daskclust.io.attrs import stored_attrs, stored_units
 from daskclust.io.blocks import blocks_of, column_dtypes
 from daskclust.io.tables.hdf5 import check_space, create_columns, import_h5py, put_block
@@ -24,6 +25,7 @@ def write_nexus(stream: BinaryIO, ds: xr.Dataset, dim: str) -> None:
     Beside NeXus' columns it has all variables under their names; ``event_time_offset`` is ``toa`` where there is no
     ``tof``, one dataset of two names.
     """
+    ds = ds.assign({name: hit_column(ds[name], name) for name in ("toa", "tof") if name in ds})
     dtypes, rows, attrs = column_dtypes(ds), ds.sizes[dim], stored_attrs(ds, dim)
     has_tof, (width, height) = "tof" in dtypes, _sides(attrs)
     check_space(stream, rows * (12 + sum(dtype.itemsize for dtype in dtypes.values())))

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.data.datasets import with_unit_attrs
 from daskclust.core.data.quote import listed
 from daskclust.core.data.units import hit_column
 from daskclust.io.devices import check_on_host
@@ -20,6 +21,7 @@ def hits_with(ds: xr.Dataset, names: list[str], step: str) -> xr.Dataset:
     if missing:
         raise ValueError(f"{step} needs the variable {missing[0]!r}; the Dataset has {listed(ds)}")
     check_on_host(step, {name: ds[name].data for name in names})
+    ds = with_unit_attrs(ds)
     return ds.assign({name: found for name in names if (found := hit_column(ds[name], name)).data is not ds[name].data})
 
 

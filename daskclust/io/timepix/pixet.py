@@ -15,6 +15,7 @@ import xarray as xr
 from daskclust.core.data.checks import raise_not_finite_value
 from daskclust.core.data.quote import quoted
 from daskclust.core.data.units import HITS
+from daskclust.io.blocks import to_write
 from daskclust.io.files import check_file
 from daskclust.io.replacing import replacing
 from daskclust.io.rows import check_hits_per_chunk
@@ -138,7 +139,7 @@ def write_clog(
     import pyarrow as pa
     from pyarrow import compute
 
-    ds = ds.compute()
+    ds = to_write(ds).compute()
     value = value or next((each for each in ("energy", "tot", "counts") if each in ds), "energy")
     for each in ("x", "y", labels, value):
         if each not in ds:

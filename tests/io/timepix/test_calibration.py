@@ -6,13 +6,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pint
 import pytest
 import xarray as xr
 from cases.clue import raise_if_dask_computes
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskclust.io import Calibration, CalibrationTable, calibrate, correct_timewalk, read_calibration
+from daskclust.io import (
+    Calibration,
+    CalibrationTable,
+    calibrate,
+    correct_timewalk,
+    open_pixet,
+    open_tpx3,
+    read_calibration,
+    write_clog,
+    write_tpx3,
+)
 
 
 def matrices(seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
@@ -262,3 +273,22 @@ def test_order_after_the_correction(toa: list[int], energies: list[float]) -> No
     result = correct_timewalk(ds, [[e, d] for e, d in delay.items()])
     expected = sorted((toa[k] - delay.get(energies[k], 0.0), k) for k in range(n))
     assert list(zip(result["toa"].values.tolist(), result["label"].values.tolist(), strict=True)) == expected
+
+
+def test_quantities_count_as_units_in_attributes(tmp_path: Path) -> None:
+    ds = xr.Dataset({
+        "x": ("hit", [1, 2]), "y": ("hit", [3, 4]), "toa": ("hit", [25.0, 50.0]), "tot": ("hit", [100.0, 2500.0]),
+        "label": ("hit", [0, 0]),
+    })  # fmt: skip
+    us = pint.UnitRegistry().us
+    carried = ds.assign({name: ("hit", ds[name].values / 1000 * us) for name in ("toa", "tot")})
+    calibration = Calibration(**matrices())
+    np.testing.assert_allclose(calibrate(carried, calibration)["energy"], calibrate(ds, calibration)["energy"])
+    table = np.array([[0.0, 5.0], [5000.0, 0.0]])
+    corrected = [correct_timewalk(each, table, by="tot")["toa"] for each in (carried, ds)]
+    np.testing.assert_allclose(*corrected)
+    write_tpx3(carried, tmp_path / "a.tpx3")
+    write_clog(carried, tmp_path / "a.clog", value="tot")
+    for found in (open_tpx3(tmp_path / "a.tpx3"), open_pixet(tmp_path / "a.clog", value="tot")):
+        np.testing.assert_allclose(found["toa"], ds["toa"])
+        np.testing.assert_allclose(found["tot"], ds["tot"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pint
 import pytest
 import xarray as xr
 from cases.files import tpx3_reference
@@ -35,6 +36,12 @@ def test_time_of_flight():
     np.testing.assert_array_equal(time_of_flight(times, triggers), time_of_flight(times, marks[0::4]))
     falling = time_of_flight(times, triggers, channel=2, rising=False)
     np.testing.assert_array_equal(falling, time_of_flight(times, marks[3::4]))
+    us = pint.UnitRegistry().us
+    named = [xr.DataArray(each / 1000, dims="n", attrs={"units": "us"}) for each in (times, marks)]
+    for late, early in (named, (times / 1000 * us, marks / 1000 * us), (times, marks / 1000 * us)):
+        np.testing.assert_allclose(time_of_flight(late, early), want, atol=1e-6)
+    other = triggers.assign(time=("trigger", marks / 1000, {"units": "us"}))
+    np.testing.assert_allclose(time_of_flight(times, other), time_of_flight(times, triggers), atol=1e-6)
 
 
 def hits_of(ticks, rng):

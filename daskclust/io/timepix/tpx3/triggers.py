@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.data.units import hit_column
+from daskclust.core.data.foreign import separated
+from daskclust.core.data.units import in_unit
 from daskclust.core.device.timesort import TICK, order_of_times
 from daskclust.io.devices import check_on_host
 from daskclust.io.several import takes_several
@@ -87,9 +88,10 @@ def time_of_flight(times: Any, triggers: Any, *, channel: int = 1, rising: bool 
     Parameters
     ----------
     times : array_like, dask array or DataArray, shape (n,)
-        Times in ns, or as a DataArray in the unit it names: ``toa`` of hits or of a cluster table, in any order.
+        Times in ns, or in the unit that a DataArray names or a quantity carries: ``toa`` of hits or of a
+        cluster table, in any order.
     triggers : xarray.Dataset or array_like
-        As `open_tpx3_triggers` returns them, or the times in ns of those that count.
+        As `open_tpx3_triggers` returns them, or the times of those that count, in units as `times`.
     channel : {1, 2}, default 1
         The TDC input whose triggers count.
     rising : bool, default True
@@ -110,7 +112,7 @@ def time_of_flight(times: Any, triggers: Any, *, channel: int = 1, rising: bool 
     >>> time_of_flight(np.array([5.0, 10.0, 27.5]), [10.0, 20.0])
     array([nan, 0. , 7.5])
     """
-    times, triggers = (hit_column(a, "toa") if isinstance(a, xr.DataArray) else a for a in (times, triggers))
+    times = _in_ns("times", times)
     values, given = (array.data if isinstance(array, xr.DataArray) else array for array in (times, triggers))
     check_on_host("time_of_flight", {"times": values, "triggers": given})
     marks = _trigger_times(triggers, channel, rising)
@@ -118,6 +120,14 @@ def time_of_flight(times: Any, triggers: Any, *, channel: int = 1, rising: bool 
         about = {"units": "ns", "long_name": "time since the last trigger"}
         return times.copy(data=_since(values, marks)).assign_attrs(about).rename("tof")
     return _since(values, marks)
+
+
+def _in_ns(name: str, times: Any) -> Any:
+    """Return times in ns, whether a DataArray names their unit or an array carries it."""
+    values, unit = separated(name, times.data if isinstance(times, xr.DataArray) else times)
+    unit = unit or getattr(times, "attrs", {}).get("units")
+    values = in_unit(name, values, unit, "ns")
+    return times.copy(data=values) if isinstance(times, xr.DataArray) else values
 
 
 def _trigger_times(triggers: Any, channel: int, rising: bool) -> npt.NDArray[np.float64]:
@@ -131,8 +141,8 @@ def _trigger_times(triggers: Any, channel: int, rising: bool) -> npt.NDArray[np.
         if channel not in (1, 2):
             raise ValueError(f"channel must be 1 or 2, got {channel!r}")
         counts = (triggers["channel"].values == channel) & (triggers["is_rising"].values == bool(rising))
-        triggers = triggers["time"].values[counts]
-    marks = np.asarray(triggers, dtype=np.float64)
+        triggers = triggers["time"][counts]
+    marks = np.asarray(_in_ns("triggers", triggers), dtype=np.float64)
     if marks.ndim != 1 or not np.isfinite(marks).all():
         raise ValueError(f"trigger times must be finite and 1-D, got shape {marks.shape}; drop what is no time")
     return np.sort(marks)

@@ -13,7 +13,7 @@ import xarray as xr
 
 from daskclust.core.data.checks import check_whole
 from daskclust.core.device.timesort import TICK, order_of_times
-from daskclust.io.blocks import Block, blocks_of, native_block
+from daskclust.io.blocks import Block, blocks_of, native_block, to_write
 from daskclust.io.replacing import replacing
 from daskclust.io.timepix.hitwise import hits_with
 from daskclust.io.timepix.ticks import TOT_TICK
@@ -65,6 +65,7 @@ def write_tpx3(
     ``tot`` of 25 ns, and hits are sorted by time. Memory holds one dask chunk, or a million hits, and the triggers.
     """
     words_per_chunk = check_whole("words_per_chunk", words_per_chunk, 1, _MOST_WORDS)
+    ds = to_write(ds)
     if ds.attrs.get("layout", "chips") != "chips":
         raise ValueError(
             f"x and y have layout {ds.attrs['layout']!r}, but a raw file needs pixels of each chip; "
