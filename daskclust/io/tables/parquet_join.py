@@ -24,7 +24,7 @@ _LENGTH, _PLACE = struct.Struct("<I"), struct.Struct("<q")
 def append(target: BinaryIO | str, encoded: Any) -> bytes:
     """Write a whole Parquet file of a row group, without its ends, behind what is in a stream, or in a file by name.
 
-    Several processes may write to a file by name. Return what `write_joined` is to know: where it is, and its list.
+    Several processes may write to a file by name. Return what `joining` is to be told: where it is, and its list.
     """
     part = memoryview(encoded)
     end = len(part) - _END - _LENGTH.unpack(part[-_END:-4])[0]
