@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from daskclust.core.data.columns import column, label_numbers
 from daskclust.core.data.datasets import dataset_of
-from daskclust.core.data.lazy import lazy_along, meta_of, unmade
+from daskclust.core.data.lazy import lazy_along, meta_of, values_or_index
 from daskclust.core.data.quote import meant
 from daskclust.core.device.arrays import is_dask, to_host
 
@@ -188,7 +188,7 @@ def rows_of(ds: xr.Dataset, dim: Hashable, chosen: Any) -> xr.Dataset:
     for name, v in ds.variables.items():
         if dim in v.dims:
             axis = v.dims.index(dim)
-            values = lazy_along(unmade(v, ds.indexes.get(name)), chosen.chunks[0], axis)
+            values = lazy_along(values_or_index(v, ds.indexes.get(name)), chosen.chunks[0], axis)
             options = {"axis": axis, "adjust_chunks": {dim: tuple(counts.tolist())}, "dtype": v.dtype}
             options |= {"meta": meta_of(values), "align_arrays": False, "token": "daskclust-properties-select"}
             found[name] = v.dims, da.blockwise(_take, v.dims, values, v.dims, chosen, (dim,), **options), v.attrs

@@ -41,7 +41,7 @@ def lazy_along(values: Any, sizes: tuple[int, ...], axis: int = 0) -> Any:
     return da.from_array(values, chunks=(*values.shape[:axis], sizes, *values.shape[axis + 1 :]))  # type: ignore[no-untyped-call,unused-ignore]
 
 
-def unmade(variable: Any, index: Any) -> Any:
+def values_or_index(variable: Any, index: Any) -> Any:
     """Return the values of a variable, or the pandas index that it has, if this is one of row numbers."""
     import pandas as pd
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from daskclust.core.data.lazy import chunk_numbers, futures_along, lazy_along, unmade, workers_client
+from daskclust.core.data.lazy import chunk_numbers, futures_along, lazy_along, values_or_index, workers_client
 from daskclust.core.data.quote import quoted
 from daskclust.core.run.graph import only_needed
 from daskclust.io.attrs import stored_attrs, stored_units
@@ -99,7 +99,9 @@ def _encoded(
     rows = ds.drop_vars(scalars)
     rows = rows.unify_chunks() if rows.chunks else rows.chunk({dim: BLOCK_ROWS})
     sizes = rows.chunks.get(dim, (0,))
-    columns = {str(name): lazy_along(unmade(v, rows.indexes.get(name)), sizes) for name, v in rows.variables.items()}
+    columns = {
+        str(name): lazy_along(values_or_index(v, rows.indexes.get(name)), sizes) for name, v in rows.variables.items()
+    }
     pairs = [part for column in columns.values() for part in (column, "a")]
     pairs += [part for name in scalars for part in (da.asarray(ds[name].data), "")]  # type: ignore[no-untyped-call,unused-ignore]
     return da.blockwise(
