@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import json
 import logging
@@ -31,11 +32,14 @@ settings.register_profile("long", settings.get_profile("quick"), max_examples=10
 settings.load_profile(lanes.in_long_lane("long", otherwise="quick"))
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Show what libraries deprecate, instead of failing: versions that come after this code deprecate more.
 
     In `.ci/run`, which says so, it is an error: with pinned versions everywhere, with the newest ones within daskclust.
     """
+    faulthandler.enable(os.dup(2), all_threads=False)  # pytest would show all, of a Dask cluster some hundred lines
+    dask.config.set({"distributed.worker.profile.enabled": False})  # it reads frames of running threads
     versions = os.environ.get("DASKCLUST_VERSIONS")
     names = (
         "DeprecationWarning",

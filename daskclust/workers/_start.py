@@ -9,6 +9,7 @@ import math
 import os
 import re
 import signal
+import sys
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -47,8 +48,10 @@ _DEFAULTS = {
 # Where no dashboard is asked for, Dask serves metrics all the same, and warns where another cluster has the usual port.
 _UNSEEN_AT = {"scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"}}
 # Nobody sees the profile of workers without a dashboard; it and looks at the event loop every 20 ms took half of the
-# CPU time of that loop.
-_UNSEEN = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "500ms"}
+# CPU time of that loop. Python 3.11 may stand still where a thread looks at others that run (its issue 106883).
+_NO_PROFILE = {"distributed.worker.profile.enabled": False}
+_UNSEEN = {**_NO_PROFILE, "distributed.admin.tick.interval": "500ms"}
+_SEEN = _NO_PROFILE if sys.version_info < (3, 12) else {}
 # Workers with more memory keep some that is freed for the next task. With what Dask asks for, page faults of fresh
 # memory were a fifth of the CPU time of friends-of-friends.
 _ROOMY, _DASK_TRIMS = 2 << 30, "65536"
@@ -95,7 +98,8 @@ def start(
         Whether workers are processes of their own, or threads of this one.
     dashboard : str or None, default "127.0.0.1:0"
         Address of the dashboard; port 0 takes any free one, ``client.dashboard_link`` says which. None: there is none,
-        and the start takes a third of a second of CPU time less; workers keep no profile of their tasks then.
+        and the start takes a third of a second of CPU time less; workers keep no profile of their tasks then, nor with
+        Python 3.11.
     warm : str or sequence of str, default ()
         Systems whose kernels the workers compile at once, side by side, and not in their first task: as of
         `compile_kernels`. All load them then.
@@ -224,7 +228,7 @@ def _on_cores(
     count = CPU_COUNT if n_workers is None else n_workers
     limit = _bytes(memory_limit, count if processes else 1) if processes or memory_limit is not None else 0
     Thread(target=importlib.import_module, args=("dask.array",), daemon=True).start()  # while workers start
-    with _without_interrupts(), dask.config.set({} if dashboard else _UNSEEN):
+    with _without_interrupts(), dask.config.set(_SEEN if dashboard else _UNSEEN):
         # a client that makes its own cluster closes it too
         return Client(
             n_workers=count if processes else 1,
