@@ -1,5 +1,6 @@
 """Extents, partitions with halos, planes, and ids."""
 
+import itertools
 import math
 
 import numpy as np
@@ -11,6 +12,7 @@ from daskclust.core.data import checks
 from daskclust.core.device.arrays import HOST
 from daskclust.core.merge.own_ids import OwnIds
 from daskclust.core.run.division import balanced_cuts
+from daskclust.core.run.steps import PointResults, part_of, put_back
 from daskclust.core.space.extent import group_range, survey, without_gaps
 from daskclust.core.space.grid import wrap_positions
 from daskclust.core.space.partition import Partition
@@ -148,11 +150,45 @@ def test_balanced_cuts_into_any_number(count, grid):
     assert max(sizes) - min(sizes) <= len(grid)
 
 
-@pytest.mark.parametrize(
-    ("ids", "itemsize"),
-    [([], 0), ([7], 0), ([5, 6, 7], 0), ([2**40, 2**40 + 3], 4), ([3, 3 + 2**31 - 2], 4), ([3, 3 + 2**31 - 1], 8)],
-)
-def test_ids_take_as_little_memory_as_they_need(ids, itemsize):
-    kept = OwnIds.of(np.array(ids, np.int64))
-    assert (0 if kept.beyond is None else kept.beyond.itemsize) == itemsize
-    np.testing.assert_array_equal(kept.on(HOST), np.array(ids, np.int64), strict=True)
+@pytest.mark.parametrize(("step", "itemsize"), [(1, 0), (3, 2), (2**15, 2), (2**17, 4), (2**31, 4)])
+@pytest.mark.parametrize("n", [1, 2, 4096, 4097, 20_000])
+@pytest.mark.parametrize("far", [0, 1, 40])
+def test_ids_take_as_little_memory_as_they_need(step, itemsize, n, far):
+    rng = np.random.default_rng([step, n, far])
+    steps = rng.integers(1, step, n, endpoint=True)
+    steps[rng.integers(0, n, far)] = rng.integers(2**32, 2**45, far)
+    ids = 2**50 + np.cumsum(steps)
+    kept = OwnIds.of(ids)
+    np.testing.assert_array_equal(kept.on(HOST), ids, strict=True)
+    if n >= 4096:
+        assert (0 if kept.steps is None else kept.steps.itemsize) == max(itemsize, 2 if far else 0)
+        assert kept.far is None or len(kept.far) <= far
+    ends = [ids[0] - 1, *ids[[0, n // 2, -1]], ids[-1] + 1, *rng.integers(ids[0], ids[-1], 9, endpoint=True)]
+    for start, end in itertools.combinations(ends, 2):
+        part, rows = kept.within(start, end)
+        np.testing.assert_array_equal(part.on(HOST), ids[(start <= ids) & (ids < end)])
+        np.testing.assert_array_equal(ids[rows], part.on(HOST))
+
+
+def test_no_ids():
+    kept = OwnIds.of(np.empty(0, np.int64))
+    assert len(kept.on(HOST)) == len(kept.within(0, 5)[0].on(HOST)) == 0
+
+
+@pytest.mark.parametrize("largest", [2**31 - 1, 2**31, 2**62])
+def test_pieces_of_results_are_put_back_as_they_were(largest):
+    rng = np.random.default_rng(largest % 97)
+    n, starts = 9000, np.array([0, 3000, 3000, 9000])
+    values = {"label": rng.integers(-1, 50, n), "other": np.full(n, -1), "x": rng.normal(size=n).astype(np.float32)}
+    values["other"][7] = largest
+    owner = rng.integers(0, 3, n)
+    known = [
+        PointResults(OwnIds.of(ids), {k: v[ids] for k, v in values.items()})
+        for ids in map(np.flatnonzero, owner == np.arange(3)[:, None])
+    ]
+    for k, (start, end) in enumerate(itertools.pairwise(starts)):
+        pieces = [part_of(each, start, end) for each in known]
+        found = put_back(pieces, starts, k)
+        assert {piece.results["label"].dtype for piece in pieces} == {np.dtype(np.int32)}
+        for name, wanted in values.items():
+            np.testing.assert_array_equal(found[name], wanted[start:end], strict=True)

@@ -144,7 +144,7 @@ def finish(plan: Plan, local_and_frontier: tuple[Any, Any], mine: Any, *ends: in
     if not ends:
         return plan.finish(local, mine)
     ids, rows = local.ids.within(*ends)
-    return PointResults(ids, plan.finish(plan.rows_in(local, rows), mine))
+    return PointResults(ids, _narrow(plan.finish(plan.rows_in(local, rows), mine)))
 
 
 def before_merge(plan: Plan, measures: Any) -> PointResults:
@@ -159,7 +159,20 @@ def part_of(known: PointResults, *ends: int) -> Any:
     if not ends:
         return known.results
     ids, rows = known.ids.within(*ends)
-    return PointResults(ids, {name: values[rows] for name, values in known.results.items()})
+    return PointResults(ids, _narrow({name: values[rows] for name, values in known.results.items()}))
+
+
+def _narrow(results: dict[str, Any]) -> dict[str, Any]:
+    """Return results with whole numbers in 32 bits where these serve: pieces wait, and go from worker to worker."""
+    return {
+        name: values.astype(np.int32) if values.dtype == np.int64 and _serve_32_bits(values) else values
+        for name, values in results.items()
+    }
+
+
+def _serve_32_bits(values: Any) -> bool:
+    lowest, highest = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+    return np.iinfo(np.int32).min <= lowest and highest <= np.iinfo(np.int32).max
 
 
 def pieces(piece_of: Callable[..., PointResults], *values: Any) -> list[PointResults]:
@@ -176,9 +189,11 @@ def put_back(pieces: list[PointResults], starts: Ids, number: int) -> dict[str, 
     given = pieces[0].results
     like = next(iter(given.values()))
     device = device_of(like)
-    results = {name: device.empty(size, values.dtype) for name, values in given.items()}
+    dtypes = {name: np.dtype(np.int64) if values.dtype == np.int32 else values.dtype for name, values in given.items()}
+    results = {name: device.empty(size, dtype) for name, dtype in dtypes.items()}
     for piece in pieces:
         ids = piece.ids.on(device)
         for name, target in results.items():
-            device.run(put, len(ids), on_device_of(like, piece.results[name]), ids, start, target)
+            values = device.cast(on_device_of(like, piece.results[name]), target.dtype)
+            device.run(put, len(ids), values, ids, start, target)
     return results
