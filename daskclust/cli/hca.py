@@ -23,7 +23,7 @@ from daskclust.cli._options import (
     writing,
 )
 from daskclust.cli._several import check_outputs
-from daskclust.io.files import OUTPUTS, PARQUET, TEXT
+from daskclust.io.files import OUTPUTS, READABLE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _WRITABLE = (*OUTPUTS, ".npy")
-_CELLS = (".fcs", ".lmd", *TEXT, *PARQUET, ".bin")
-_NOT_GMHC = (".csv", ".tsv", ".parquet", ".pq", ".fcs")
+_NOT_GMHC = (".fcs", ".zarr", *(suffix for suffix in READABLE if suffix != ".txt"))
+_CELLS = (*_NOT_GMHC, ".lmd", ".txt", ".bin")
 _ABOUT = 100_000  # cells of a chunk
 _PARAMETERS = ("threshold", "rule", "distance", "normalize", "noise_label")
 _ROWS = 10  # of a table
@@ -61,7 +61,9 @@ class RunningHca(Running):
 
 
 def hca(
-    paths: Annotated[list[Path], file_argument("Cells: .fcs, .parquet, .csv, or a file of gmhclust.", *_CELLS)],
+    paths: Annotated[
+        list[Path], file_argument("Cells: .fcs, a table (.parquet, .csv, .h5 ...), or a file of gmhclust.", *_CELLS)
+    ],
     *,
     given: Annotated[dict[str, Any], ParametersOf("hca:MahalanobisHCA", *_PARAMETERS, required=("threshold",))],
     apriori: Annotated[

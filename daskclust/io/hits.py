@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import zipfile
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -33,7 +32,6 @@ from daskclust.io.files import (
     NEXUS,
     PARQUET,
     READABLE,
-    TEXT,
     WRITABLE,
     check_file,
     is_parts,
@@ -46,15 +44,13 @@ from daskclust.io.replacing import check_kind, replacing, replacing_folder
 from daskclust.io.rows import OnDemand, rows_of_chunk
 from daskclust.io.schema import LEFT_OUT, Columns, Naming, Needs, check_units, to_dataset
 from daskclust.io.several import takes_several
-from daskclust.io.tables.binary import read_npy, read_npz
-from daskclust.io.tables.hdf5 import read_hdf5, write_hdf5
+from daskclust.io.tables.any_table import read_any_table
+from daskclust.io.tables.hdf5 import write_hdf5
 from daskclust.io.tables.nexus_write import write_nexus
 from daskclust.io.tables.parquet import RowGroups, arrow_types, by_event
 from daskclust.io.tables.parquet_parts import write_from_workers, write_parts
-from daskclust.io.tables.parquet_read import read_parquet
-from daskclust.io.tables.root import read_root
-from daskclust.io.tables.text import is_number, read_text
-from daskclust.io.tables.zarr import read_zarr, write_zarr
+from daskclust.io.tables.text import is_number
+from daskclust.io.tables.zarr import write_zarr
 
 _AUTO_ROWS = 1 << 20  # of a chunk
 _LAZY = (*PARQUET, *HDF5, NEXUS, ".zarr")
@@ -169,18 +165,7 @@ def read_hits(
         return read_by(entry, name, field, chunks, {"columns": columns, "units": units, "layout": layout}, needs or {})
     suffix, units = ".zarr" if is_zarr else known_suffix(name, READABLE), units or {}
     naming = Naming(None if field is None else FIELDS[field], columns, name, needs=needs or {})
-    if suffix in PARQUET:
-        table = read_parquet(name, naming, chunks)
-    elif suffix in (*HDF5, NEXUS):
-        table = read_hdf5(name, part, naming, chunks)
-    elif is_zarr:
-        table = read_zarr(name, naming, chunks, fill_missing=False)
-    elif suffix in TEXT:
-        table = read_text(name, naming)
-    elif suffix == ".root":
-        table = read_root(name, part, replace(naming, needs={}))  # lists give event, which is no branch
-    else:
-        table = (read_npy if suffix == ".npy" else read_npz)(name, naming)
+    table = read_any_table(name, part, naming, chunks)
     known, attrs = table.naming.known, {**table.attrs, **table.naming.told}
     if known is TIMEPIX:
         is_timepix4 = table.naming.taken.get("toa") == TOA_OF_TIMEPIX4

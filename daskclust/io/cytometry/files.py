@@ -26,7 +26,7 @@ from daskclust.io.cytometry.transform import (
     told,
 )
 from daskclust.io.cytometry.write import KEYWORD
-from daskclust.io.files import PARQUET, TEXT, check_file
+from daskclust.io.files import READABLE, check_file, is_store, split_member
 from daskclust.io.rows import rows_of_chunk
 from daskclust.io.several import takes_several
 
@@ -170,7 +170,7 @@ def _fcs_dataset(
     return cells_dataset(X, own, {**attrs, "field": FIELD, "source": name}, variables, detectors)
 
 
-@takes_several(*_FCS, *TEXT, *PARQUET, about=AUTO_CELLS)
+@takes_several(*_FCS, *READABLE, about=AUTO_CELLS)
 def read_cells(
     path: str | os.PathLike[str],
     *,
@@ -191,7 +191,7 @@ def read_cells(
 
         - ``.csv``, ``.tsv``, ``.txt``: numbers with commas, semicolons, tabs or spaces between them, a column for each
           channel, with or without names in the first line.
-        - ``.parquet``, ``.pq``: a column of numbers for each channel.
+        - Other tables, of the extensions of `read_hits`, and zarr stores: a column of numbers for each channel.
         - What begins as an FCS file, whatever its extension: as `open_fcs` reads it.
         - Anything else: a file of gmhclust, as `read_gmhc` reads it.
     channels : str or sequence of str, optional
@@ -237,14 +237,16 @@ def read_cells(
     (['CD3', 'CD4'], array([0.75, 2.5 ]), array([7, 8]))
     """
     name, wanted = os.fspath(path), rows_of_chunk(chunks, AUTO_CELLS, "cells")
-    check_file(name)
-    suffix = os.path.splitext(name)[1].lower()
-    if is_fcs(name):
+    own, is_zarr = split_member(name)[0], is_store(name)
+    if not is_zarr:
+        check_file(own)
+    suffix = os.path.splitext(own)[1].lower()
+    if not is_zarr and is_fcs(own):
         layout = read_layout(name, data_set)
         unmixed = _unmixing(layout, compensate)
         chosen, variables = _columns_of_fcs(layout, channels, apriori, wanted)
         return _fcs_dataset(layout, chosen, channels is None, unmixed, transform, cofactor, None, variables, wanted)
-    if suffix in (*PARQUET, *TEXT):
+    if is_zarr or suffix in READABLE:
         ds = read_table(name, channels, apriori, wanted)
     else:
         if apriori is not None:

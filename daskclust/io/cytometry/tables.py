@@ -1,4 +1,4 @@
-"""Cells in tables, a column for each channel: CSV and Parquet."""
+"""Cells in tables, a column for each channel."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from daskclust.core.data.inputs import stack
 from daskclust.core.data.quote import listed, meant, quoted, repeated
 from daskclust.io.cytometry.gmhc import numbered
 from daskclust.io.cytometry.rows import FIELD, FLOATS, VARIABLES, cells_dataset, choose_channels, column_beside
-from daskclust.io.files import PARQUET
+from daskclust.io.files import split_member
 from daskclust.io.schema import Naming
-from daskclust.io.tables.parquet_read import read_parquet
-from daskclust.io.tables.text import read_text
+from daskclust.io.tables.any_table import read_any_table
 
 _PLAIN = Field(name=FIELD, dim="cell", variables=(), required=(), headerless={})
 
@@ -68,9 +67,9 @@ def choose_columns(
 
 
 def read_table(path: str, channels: Any, apriori: str | None, chunks: int | None) -> xr.Dataset:
-    """Read the cells of a Parquet file, or of a text file with or without names in its first line."""
+    """Read the cells of a table in a file of any format; text may have names in its first line."""
     naming = _Cells(_PLAIN, None, path, is_flat=True, channels=channels, apriori=apriori)
-    table = read_parquet(path, naming, chunks) if path.lower().endswith(PARQUET) else read_text(path, naming)
+    table = read_any_table(*split_member(path), naming, chunks)
     names, beside = choose_columns(list(table.columns), channels, apriori, path)
     columns = [table.columns[name] for name in names]
     is_small = all(column.dtype.kind == "f" and column.dtype.itemsize <= 4 for column in columns)

@@ -95,7 +95,7 @@ def as_text(values):
 
 @some_of(14, name=LINES, output=OUTPUTS)
 def test_outputs_keep_what_came(summary, tmp_path, name, output):
-    inputs = {"hca": INPUTS[:2], "clue": INPUTS[:-1]}.get(name, INPUTS)
+    inputs = {"clue": INPUTS[:-1]}.get(name, INPUTS)
     given = inputs[sum(map(ord, name + output)) % len(inputs)]
     source, target, frame = tmp_path / f"in{given}", tmp_path / f"out{output}", columns(given)
     write(frame, source)
@@ -121,6 +121,24 @@ def test_outputs_keep_what_came(summary, tmp_path, name, output):
         for each in (written, read(again)):
             np.testing.assert_array_equal(each["label"], expected)
         assert set(read(again)) == set(written)
+
+
+@pytest.mark.parametrize("given", INPUTS)
+def test_cells_are_the_same_in_every_format(summary, tmp_path, given):
+    """As other programs write them, and as this one does."""
+    rng, again = np.random.default_rng(1), tmp_path / f"again{given}"
+    frame = pd.DataFrame(rng.normal(size=(N, 3)), columns=["CD3", "CD4", "FSC-A"]).assign(group=np.arange(N) % 4)
+    write(frame, tmp_path / f"in{given}")
+    options = ("--threshold", 0.1, "--n-clusters", 2, "--apriori", "group")
+    found = [summary("hca", tmp_path / f"in{given}", *options, "-o", again), summary("hca", again, *options)]
+    assert found[0]["largest_height"] == found[1]["largest_height"] > 0
+    for path, label in ((tmp_path / f"in{given}", []), (again, ["label"])):
+        for chunks in (None, 25):
+            cells = io.read_cells(path, apriori="group", chunks=chunks)
+            assert list(cells) == ["X", *label, "apriori"]
+            assert (cells.chunks != {}) == (chunks is not None)
+            np.testing.assert_array_equal(cells["X"].sel(channel=["CD3", "CD4", "FSC-A"]), frame.iloc[:, :3])
+            np.testing.assert_array_equal(cells["apriori"], frame["group"])
 
 
 @some_of(4, order=["in time", "shuffled", "on workers"], output=[".parquet", ".csv", ".h5", ".root"])

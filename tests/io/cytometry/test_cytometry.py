@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -233,3 +234,13 @@ def test_tables_keep_every_digit(tmp_path_factory: pytest.TempPathFactory, X: An
 def test_missing_values_stay(tmp_path: Path) -> None:
     pd.DataFrame({"a": [1.0, None], "n": pd.array([None, 2], "Int64")}).to_parquet(tmp_path / "a.parquet")
     np.testing.assert_array_equal(read_cells(tmp_path / "a.parquet")["X"], [[1, np.nan], [np.nan, 2]])
+
+
+@pytest.mark.parametrize("save", [np.save, np.savez])
+def test_an_array_without_names(tmp_path: Path, save: Callable[..., None]) -> None:
+    X = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
+    with open(path := tmp_path / f"cells{'.npy' if save is np.save else '.npz'}", "wb") as stream:
+        save(stream, X)
+    found = read_cells(path)
+    np.testing.assert_array_equal(found["X"], X)
+    assert found["channel"].values.tolist() == ["channel_1", "channel_2", "channel_3"]
