@@ -41,17 +41,22 @@ def as_chunk(columns: list[Any], run: int, given: SplitSpec) -> Chunk:
 
 
 def split(columns: list[Any], run: int, given: SplitSpec) -> list[Chunk]:
-    """Return the parts that a run of the input's chunks has of the chunks `among` (see `Partition.split`)."""
+    """Return the parts that a run of the input's chunks has of the chunks `among` (see `Partition.split`).
+
+    Their ids are `OwnIds`, as parts wait for others and go from worker to worker.
+    """
     assert given.partition is not None
     named, among = given.named(columns), np.array(given.among[run])
-    return given.partition.split(named, given.starts[run], given.positions, named.get(given.group), among)
+    parts = given.partition.split(named, given.starts[run], given.positions, named.get(given.group), among)
+    return [part._replace(ids=OwnIds.of(part.ids)) for part in parts]
 
 
 def join(parts: list[Chunk]) -> Chunk:
     """Put the parts of a chunk together; they come in the order of the data set."""
     columns = {name: _joined([part.columns[name] for part in parts]) for name in parts[0].columns}
     owned = None if parts[0].owned is None else _joined([part.owned for part in parts])
-    return Chunk(columns, _joined([part.ids for part in parts]), owned, parts[0].region)
+    device = device_of(next(iter(columns.values())))
+    return Chunk(columns, _joined([part.ids.on(device) for part in parts]), owned, parts[0].region)
 
 
 class Share(NamedTuple):
