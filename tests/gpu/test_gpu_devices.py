@@ -5,6 +5,7 @@ import pytest
 from laws.registry import RUNS, fit, sample_of
 
 from daskclust.core.device.arrays import keeping_device
+from daskclust.core.merge.own_ids import OwnIds
 from daskclust.core.run import steps
 from daskclust.core.space.partition import Chunk
 from daskclust.systems import SYSTEMS
@@ -50,11 +51,13 @@ def test_columns_come_to_the_points_device(cupy, devices):
 
 
 def test_parts_of_a_chunk_come_to_the_device_of_the_first(cupy, devices):
-    X = np.arange(12.0).reshape(6, 2)
+    X, ids = np.arange(12.0).reshape(6, 2), np.array([1, 2, 5, 7, 8, 2**40])
     sides = [(devices[1], slice(0, 2)), (devices[0], slice(2, 6))]
-    parts = [Chunk({"X": put(cupy, device, X[rows])}, put(cupy, device, np.arange(6)[rows])) for device, rows in sides]
     with keeping_device():
+        parts = [
+            Chunk({"X": put(cupy, device, X[rows])}, OwnIds.of(put(cupy, device, ids[rows]))) for device, rows in sides
+        ]
         joined = steps.join(parts)
-    for array, values in ((joined.columns["X"], X), (joined.ids, np.arange(6))):
+    for array, values in ((joined.columns["X"], X), (joined.ids, ids)):
         assert array.device.id == devices[1]
         np.testing.assert_array_equal(array.get(), values)

@@ -51,8 +51,8 @@ class OwnIds(NamedTuple):
         k = max(int(np.searchsorted(self.kept, least)) - 1, 0)
         a, b = k * _STRETCH, min((k + 1) * _STRETCH + 1, self.size)
         device = device_of(self.steps)
-        stretch = device.to_host(self._part(a, b, int(self.kept[k])).on(device))
-        place = int(np.searchsorted(stretch, least))
+        stretch = self._part(a, b, int(self.kept[k])).on(device)
+        place = int(np.searchsorted(stretch, device.from_host(np.array([least])))[0])
         return a + place, int(stretch[place]) if place < len(stretch) else 0
 
     def _part(self, a: int, b: int, first: int) -> OwnIds:
