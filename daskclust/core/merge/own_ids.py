@@ -9,7 +9,7 @@ import numpy as np
 from daskclust.core.device.arrays import Cuda, Host, device_of, is_cuda, to_current_device
 
 _STRETCH = 4096  # ids from one that is kept as it is to the next
-_MANY = 16  # steps that are too far for 16 bits are few if there are less than one in so many
+_MANY = 16  # ids for each step that is too large for 16 bits: with fewer ids, all steps get 32 bits
 
 
 class OwnIds(NamedTuple):
@@ -32,7 +32,7 @@ class OwnIds(NamedTuple):
         if last - first == len(ids) - 1:
             return cls(first, len(ids))
         steps, kept = ids[1:] - ids[:-1], device.to_host(ids[::_STRETCH].copy())
-        for dtype in (np.uint16, np.uint32):
+        for dtype in (np.uint16, np.uint32):  # the last one where none has few that are too large
             far = (steps > np.iinfo(dtype).max).nonzero()[0]
             if _MANY * len(far) < len(ids):
                 break

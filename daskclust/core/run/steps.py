@@ -176,6 +176,7 @@ def _narrow(results: dict[str, Any]) -> dict[str, Any]:
 
 
 def _serve_32_bits(values: Any) -> bool:
+    """Return whether int32 holds all values."""
     lowest, highest = (int(values.min()), int(values.max())) if len(values) else (0, 0)
     return np.iinfo(np.int32).min <= lowest and highest <= np.iinfo(np.int32).max
 
