@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -73,15 +74,15 @@ def columns(arrays: Mapping[str, Any], steps: TableSteps, rows: Any) -> Mapping[
         rows = Ranges(_evenly(rows or 0, arrays["labels"].numblocks[0]))
     ranges = rows.lengths
     if rows.of_chunks and steps.again is None:
-        table = _in_order(arrays, steps, rows, nothing)
+        table, noise = _in_order(arrays, steps, rows, nothing)
     else:
         table = _in_any_order(arrays, steps, ranges, nothing)
+        noise = table.blocks[:1]
     kind: dict[str, Any] = {"token": "daskclust-properties-column", "adjust_chunks": {"a": ranges}}
     result = {}
     for name, like in finished(nothing, 0, 0, steps).items():
         kind |= {"column": name, "dtype": like.dtype, "meta": np.empty((0,) * like.ndim, like.dtype)}
-        of = table if like.ndim else table.blocks[:1]  # noise is with the first range
-        result[name] = da.blockwise(_take, "a" * like.ndim, of, "ab", **kind)
+        result[name] = da.blockwise(_take, "a" * like.ndim, table if like.ndim else noise, "ab", **kind)
     return result
 
 
@@ -149,7 +150,7 @@ def _evenly(rows: int, chunks: int) -> tuple[int, ...]:
 def _ranges_of(rows: int, ends: Array) -> Ranges:
     """Return ranges that begin where chunks have their first new cluster, if chunks have clusters of few of them.
 
-    Its first and last clusters are known. All chunks have the first range: their noise is counted there.
+    Its first and last clusters are known.
     """
     starts = [0]
     for begin in np.unique(np.maximum.accumulate([NOISE, *ends[:, 1]]) + 1).tolist():
@@ -164,7 +165,7 @@ def _ranges_of(rows: int, ends: Array) -> Ranges:
     known_before = np.maximum.accumulate([NOISE, *ends[:-1, 1]]) + 1
     known_after = np.minimum.accumulate(np.where(ends[:, 0] < 0, rows, ends[:, 0])[::-1])[::-1]
     own = np.stack([known_before, np.maximum(known_before, [*known_after[1:], rows])], axis=1)
-    return Ranges(tuple(np.diff(starts).tolist()), [sorted({0, *span}) for span in spans], own.tolist())
+    return Ranges(tuple(np.diff(starts).tolist()), spans, own.tolist())
 
 
 def _pieces(arrays: Mapping[str, Any], summarise: Callable[..., Summary], ranges: tuple[int, ...], *known: Any) -> Any:
@@ -240,8 +241,12 @@ class _Common(NamedTuple):
     ranges: Ranges
 
 
-def _in_order(arrays: Mapping[str, Any], steps: TableSteps, ranges: Ranges, nothing: Summary) -> Any:
-    """Return the columns of each range as a dask array of objects: chunks have something for few ranges."""
+def _in_order(arrays: Mapping[str, Any], steps: TableSteps, ranges: Ranges, nothing: Summary) -> tuple[Any, Any]:
+    """Return the columns of each range, and those of noise, as dask arrays of objects.
+
+    Chunks have something for few ranges. A range that had the noise of all would keep all that chunks have until it is
+    finished.
+    """
     from dask.base import tokenize
 
     chunks = ChunkSteps("properties-", tokenize([array.name for array in arrays.values()], steps, ranges))
@@ -250,11 +255,13 @@ def _in_order(arrays: Mapping[str, Any], steps: TableSteps, ranges: Ranges, noth
     cut = chunks.of_rows("summary", _pieces_of_chunk, list(arrays.values()), known)
     pieces = pieces_of(chunks, "piece", cut, ranges.of_chunks, len(ranges.lengths))
     put_together = functools.partial(_put_together, ranges=ranges.lengths, steps=steps, nothing=nothing)
-    return chunks.each("finish", put_together, pieces, numbered=True)
+    noise = as_tree("noise", chunks.each("noise", operator.itemgetter(-1), cut), joined)
+    noise = chunks.each("all-noise", functools.partial(noise_of, steps=steps), noise)
+    return chunks.each("finish", put_together, pieces, numbered=True), noise
 
 
-def _pieces_of_chunk(blocks: list[Array], chunk: int, known: _Common) -> list[ChunkRows]:
-    """Return what one chunk has for those ranges that it may have clusters of."""
+def _pieces_of_chunk(blocks: list[Array], chunk: int, known: _Common) -> list[ChunkRows | Summary]:
+    """Return what one chunk has for those ranges that it may have clusters of, and its noise."""
     lengths, of_chunks, all_own = known.ranges
     steps, start, (first, end) = known.steps, int(known.starts[chunk]), all_own[chunk]
     if steps.own_rows is None:
@@ -264,7 +271,8 @@ def _pieces_of_chunk(blocks: list[Array], chunk: int, known: _Common) -> list[Ch
         rows, shared = steps.own_rows(arrays, start, first, end)
         own = Summary(np.arange(first, end), rows)
     cut = _cut(own, lengths), _cut(shared, lengths)
-    return [ChunkRows(cut[0][k], cut[1][k]) for k in of_chunks[chunk]]
+    noise = Summary(shared.ids[:0], {}, shared.noise_size, shared.noise_weight)
+    return [*(ChunkRows(cut[0][k], cut[1][k]) for k in of_chunks[chunk]), noise]
 
 
 def _apart(summary: Summary, steps: TableSteps, first: int, end: int) -> tuple[Summary, Summary]:
@@ -284,7 +292,7 @@ def _put_together(
     total = merged([piece.shared for piece in pieces if piece.shared is not None] or [nothing], steps.merge)
     every = [(piece.own.ids - first, piece.own.columns) for piece in pieces if piece.own is not None]
     every.append((total.ids - first, steps.finish(total.columns)))
-    return in_rows(every, ranges[k], steps.zero) | noise_of(total, steps)
+    return in_rows(every, ranges[k], steps.zero)
 
 
 def reduced_objects(step: str, function: Callable[..., Any], combine: Callable[[list[Any]], Any], *arrays: Any) -> Any:

@@ -77,6 +77,8 @@ def in_rows(parts: Iterable[tuple[Int, Columns]], rows: int, zero: Sequence[str]
     """
     columns: dict[str, Array] = {}
     for ids, many in parts:
+        is_run = len(ids) > 0 and ids[-1] - ids[0] + 1 == len(ids)
+        places = slice(ids[0], ids[-1] + 1) if is_run else ids  # copied as a whole
         for name, values in many.items():
             if len(ids) == rows:
                 columns[name] = values
@@ -86,7 +88,7 @@ def in_rows(parts: Iterable[tuple[Int, Columns]], rows: int, zero: Sequence[str]
                 columns[name] = np.full(rows, empty, values.dtype)
             elif not columns[name].flags.writeable:  # it came from another worker
                 columns[name] = columns[name].copy()
-            columns[name][ids] = values
+            columns[name][places] = values
     return columns
 
 
