@@ -97,5 +97,6 @@ def program() -> None:
 def main() -> None:
     """Run the command line; errors are told in two lines, without a traceback."""
     os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "error")  # read when dask is imported, here and by workers
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's would start, spin and wait: here nothing needs them
     os.environ.setdefault("NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS", "0")  # numba's remarks on kernels tell users nothing
     leave(run(app, sys.argv[1:]))
