@@ -225,8 +225,9 @@ class Job:
     ) -> xr.Dataset:
         """Return points with the results of a method of ``ds.clust``, in host memory.
 
-        Where nothing is written, only the `wanted` results are kept. On workers results stay there. What is read lazily
-        is not kept, but read again when it is written: it may be larger than memory.
+        On workers results stay there: where points are not written, the `wanted` ones alone, and others are made when
+        they are asked for. What is read lazily is not kept, but read again when it is written: it may be larger than
+        memory.
         """
         from daskclust.accessor import ClustAccessor
         from daskclust.accessor._results import RESULTS
@@ -240,10 +241,11 @@ class Job:
             with self.work.tasks(name, (n, self.unit)) if on_workers else nullcontext():
                 given = to_device(points, "cuda") if self.run.cuda else points
                 found: xr.Dataset = getattr(ClustAccessor(given), system)(**parameters)
-                found = found if wanted is None or self.outputs else found[wanted]
                 found = to_device(found, "cpu") if self.run.cuda else found
-            own = found.data_vars.keys() & points.data_vars.keys() - set(RESULTS[system]) if self.is_lazy else set()
-            told, new = (f"clustering {self.name}", (n, self.unit)), found.drop_vars(own)
+            results = set(RESULTS[system])
+            own = found.data_vars.keys() & points.data_vars.keys() - results if self.is_lazy else set()
+            later = results - set(wanted or results) if self.is_lazy and "output" not in self.outputs else set()
+            told, new = (f"clustering {self.name}", (n, self.unit)), found.drop_vars(own | later, errors="ignore")
             # in this process chunk after chunk: one fills a GPU
             done = self.work.compute(new, *told) if on_workers else new.compute(scheduler="synchronous")
             return found.assign({**{name: points[name] for name in own}, **done.data_vars})

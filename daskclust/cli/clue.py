@@ -106,7 +106,7 @@ def clue(
         given = in_unit_of(hits[(axes or ["x"])[0]].attrs.get("units"), given)
         options = {"wrap": periods, "coordinates": axes, "partition": partition}
         options |= {} if section is None else {"section": section}
-        result = job.cluster(hits, "clue", {**given, **options})
+        result = job.cluster(hits, "clue", {**given, **options}, ["label", "is_seed"])
         if of_showers is not None:
             result = job.cluster(result, "showers", of_showers)
         words = [said for name, said in _WITHOUT.items() if name not in hits]

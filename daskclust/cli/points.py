@@ -333,7 +333,7 @@ def fof(
         }
         job.none("halos", lambda: _why_no_halo(particles, parameters))
         job.save_points(result, "fof", is_converted=file.units_of_columns is not None)
-        halos = job.table(partial(make_table, result))
+        halos = job.table(partial(make_table, result, n_clusters=count))
         if halos is not None:
             job.summary["largest"] = int(of_blocks(partial(np.max, initial=0), halos["size"].data).max())
     job.show()
@@ -389,7 +389,7 @@ def hdbscan(
         given = in_unit_of(points[(axes or ["x"])[0]].attrs.get("units"), given)
         parameters |= given
         _check_table(points, partial(_table, parameters=parameters), run)
-        result = job.cluster(points, "hdbscan", parameters, ["label", "probability", "outlier_score"])
+        result = job.cluster(points, "hdbscan", parameters, ["label"])
         label = result["label"]
         count, noise = count_clusters(label.data)
         job.summary = {"points": int(label.size), "clusters": count, "noise": noise}
