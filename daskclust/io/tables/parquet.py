@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -90,12 +91,13 @@ class RowGroups:
     """Writer of blocks of columns to an open Parquet file, one row group each.
 
     A context manager, which ends the file; after an error, while the stream is still open. The attributes go into the
-    file as they are at the end. With `event`, a row has one number of this column, and lists of all others.
+    file as they are at the end. With `event`, a row has one number of this column, and lists of all others. A file is
+    written by its name: through Python's stream each of its many small pages would wait for other threads.
     """
 
     def __init__(
         self,
-        stream: BinaryIO,
+        stream: BinaryIO | Any,  # of a file that is empty, or Arrow's
         dtypes: Mapping[str, np.dtype[Any]],
         units: Mapping[str, str],
         attrs: Mapping[str, Any] | None = None,
@@ -117,13 +119,17 @@ class RowGroups:
         self.attrs = dict(attrs or {})
         self._schema = pa.schema(fields)
         self._stream, self._dtypes, self._writer = stream, dtypes, None
+        self._ending = ExitStack()
         self._stored = {name: name if event in (None, name) else f"{name}.list.element" for name in dtypes}
 
     def _open(self, block: Mapping[str, Any]) -> Any:
         """Return the writer, made when the first values are known."""
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         if self._writer is None:
+            if not isinstance(self._stream, pa.NativeFile):
+                self._stream = self._ending.enter_context(pa.OSFile(self._stream.name, "ab"))
             how = {self._stored[name]: _encoding(dtype, block.get(name)) for name, dtype in self._dtypes.items()}
             self._writer = pq.ParquetWriter(
                 self._stream,
@@ -148,9 +154,11 @@ class RowGroups:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
-        if kind is None and self.attrs:
-            self._open({}).add_key_value_metadata({KEY: pack(self.attrs)})
-        self._open({}).close()
+        writer = self._open({})
+        with self._ending:
+            if kind is None and self.attrs:
+                writer.add_key_value_metadata({KEY: pack(self.attrs)})
+            writer.close()
 
 
 def by_event(blocks: Iterable[Block], event: str) -> Iterator[Mapping[str, Any]]:
