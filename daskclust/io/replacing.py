@@ -15,6 +15,7 @@ import secrets
 import shutil
 import socket
 import stat
+import threading
 import time
 import zlib
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ _PARTS = re.compile(r"zarr\.json|[^/]+/(zarr\.json|c/\d+)|part-\d{6,}\.parquet")
 _WRITTEN_IN_PART = re.compile(r"\d+ requested and \d+ written")  # NumPy's words for a full disk
 _NUMBERED = re.compile(r"\.\d+(\.(?:hdf5|h5))$")  # files of one snapshot
 _LOOKS, _PAUSE, _PATIENCE = 10, 0.05, 5.0  # the last two in s
+_OFTEN = 0.3  # s
 
 
 def clash(target: str | os.PathLike[str], source: str | os.PathLike[str]) -> str:
@@ -79,14 +81,38 @@ def replacing(target: Path) -> Iterator[BinaryIO]:
         with open(temporary, "xb") as stream:
             if mode is not None:
                 os.fchmod(stream.fileno(), mode)
-            yield stream
-            stream.flush()
+            with _going_to_disk(stream.fileno()):
+                yield stream
+                stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, target)
         sync_folder(target.parent)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def _going_to_disk(file: int) -> Iterator[None]:
+    """Let what is written go to the disk meanwhile: at the end all of it would have to."""
+    failed, is_done = list[OSError](), threading.Event()
+
+    def go() -> None:
+        while not failed and not is_done.wait(_OFTEN):
+            try:
+                os.fsync(file)
+            except OSError as error:  # the system tells it once
+                failed.append(error)
+
+    thread = threading.Thread(target=go, name="daskclust-to-disk", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_done.set()
+    thread.join()
+    if failed:
+        raise failed[0]
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -54,6 +55,27 @@ def test_what_other_tasks_write_after_a_failure_is_removed(tmp_path, monkeypatch
     with pytest.raises(ZeroDivisionError):
         fail()
     assert len(pauses) > 9
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_of_the_disk_while_the_file_is_written_is_raised(tmp_path, monkeypatch):
+    """The system tells it once: at the end it would say that all is there."""
+    tried = []
+
+    def fails_once(file):
+        tried.append(file)
+        if len(tried) == 1:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def write_on():
+        with replacing.replacing(tmp_path / "out.bin") as stream:
+            while not tried:
+                stream.write(b"half")
+
+    monkeypatch.setattr(replacing, "_OFTEN", 0.01)
+    monkeypatch.setattr(os, "fsync", fails_once)
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        write_on()
     assert list(tmp_path.iterdir()) == []
 
 

@@ -16,6 +16,7 @@ from cases.clue import raise_if_dask_computes
 from cases.lanes import quick_first
 from cases.tables import G, folded, halos, pixel_hits, random_hits, ranges_of, told
 from dask.callbacks import Callback
+from dask.optimization import cull
 from dask.utils import key_split
 from distributed import Client
 from hypothesis import given
@@ -114,6 +115,24 @@ def test_ranges_begin_where_chunks_in_order_do(make: Any, table_of: Any, rows: i
     assert max(table.chunks["cluster"]) <= 2 * rows
     xr.testing.assert_identical(told(table), told(even).assign_attrs(told(table).attrs))
     xr.testing.assert_allclose(told(table), table_of(ds), atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["points", "pixels"])
+def test_a_range_waits_for_the_chunks_that_have_its_clusters(kind: str) -> None:
+    """Else what each chunk has stays in memory until the last one is done."""
+    make, table_of = TABLES[kind]
+    ds = make(1000, 200).sortby("label")
+    with ranges_of(20, 16):
+        table = table_of(ds.chunk({ds["label"].dims[0]: 50}))
+
+    def summaries(array: Any) -> int:
+        steps, _ = cull(dict(array.__dask_graph__()), array.__dask_keys__())
+        return sum(key_split(key) == "daskclust-properties-summary" for key in steps)
+
+    ranges = len(table.chunks["cluster"])
+    assert ranges > 5
+    assert max(summaries(table["size"].data.blocks[k]) for k in range(ranges)) <= 6
+    assert summaries(table["noise_size"].data) == 20
 
 
 @pytest.fixture(scope="module")
