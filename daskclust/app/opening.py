@@ -22,7 +22,7 @@ from daskclust.core.data.inputs import NOT_CLUSTERED
 from daskclust.core.data.limits import free_memory
 from daskclust.core.data.quote import argument, listed
 from daskclust.io.any_file import reader_of
-from daskclust.io.files import PARQUET, TEXT, check_file
+from daskclust.io.files import TEXT, check_file
 from daskclust.io.schema import Columns
 
 Array = npt.NDArray[Any]
@@ -31,7 +31,6 @@ Limits = Mapping[str, tuple[float, float]]
 FIELD_OF = {"events": "timepix", "clue": "calorimeter", **dict.fromkeys(("dbscan", "fof", "hdbscan"), "particles")}
 """The field by whose names a system's tables are read, as its command does."""
 
-_TABLES = (*TEXT, *PARQUET)
 _CHUNKED = ("read_hits", "open_particles", "open_tpx3")  # readers that may leave points in the file
 _OF_CELLS = ("open_fcs", "read_cells")
 _AT_ONCE = (*TEXT, ".npz")  # formats that they read at once, nevertheless
@@ -75,7 +74,7 @@ def open_file(
     options |= {**cells, **pixels}
     if name in _CHUNKED and path.suffix.lower() not in _AT_ONCE and is_large(sum(map(_bytes, paths))):
         options = {**options, "chunks": "auto"}
-    ds, line = _opened(given_path, path.suffix.lower(), name, options, is_bare=system is None and not chosen)
+    ds, line = _opened(given_path, name, options, is_bare=system is None and not chosen)
     if "channels" in cells:  # these are clustered, all of them
         ds = ds.assign_attrs({NOT_CLUSTERED: []})
     if coordinates is None:
@@ -87,12 +86,12 @@ def open_file(
     return ds.drop_vars(left_out).rename(names), line, f"ds = ds.drop_vars({left_out!r}).rename({names!r})"
 
 
-def _opened(path: str | list[str], suffix: str, name: str, options: dict[str, Any], *, is_bare: bool) -> Any:
+def _opened(path: str | list[str], name: str, options: dict[str, Any], *, is_bare: bool) -> Any:
     try:
         return _read(path, name, options)
     except ValueError:
         with contextlib.suppress(ValueError):
-            if name == "read_hits" and is_bare and suffix in _TABLES:
+            if name in ("read_hits", "open_particles") and is_bare:
                 return _read(path, "read_cells", {})  # a table without positions may be one of cells
         raise
 

@@ -18,7 +18,7 @@ from daskclust.cli._progress import Work, progress
 from daskclust.cli._several import OPTIONS, PIPE, check_outputs, check_source, names_of, shown
 from daskclust.core.data.quote import listed, meant
 from daskclust.core.device.machine_code.compiling import Clock
-from daskclust.io.files import OUTPUTS, PARQUET, TEXT
+from daskclust.io.files import OUTPUTS, READABLE
 from daskclust.io.replacing import naming
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _DEFAULTS = {"kernel": "flat", "variant": "local", "connectivity": 8, "min_hits"
 _DEFAULTS |= {"min_members": 2, "cluster_selection_method": "eom", "cluster_selection_epsilon": 0.0}
 _DEFAULTS |= {"rule": "thesis", "distance": "centroid"}  # that the explorer has, too
 _STAGES = "starting", "reading", "clustering", "table", "writing"
-_SHOWN_CELLS = (*TEXT, *PARQUET, ".fcs")  # what the explorer reads of these
+_SHOWN_CELLS = (*READABLE, ".zarr", ".fcs")  # what the explorer reads of these
 
 
 @dataclass(frozen=True, kw_only=True)

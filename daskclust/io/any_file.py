@@ -10,12 +10,11 @@ from typing import Any
 import xarray as xr
 from xarray.backends import BackendEntrypoint
 
-from daskclust.io.files import HDF5, PARQUET, TEXT, is_store
+from daskclust.io.files import HDF5, is_store
 from daskclust.io.particles.snapshot import is_snapshot
 
 _OWN = {".tpx3": "open_tpx3", ".t3pa": "open_t3pa", ".clog": "open_pixet", ".pmf": "open_pixet", ".fcs": "open_fcs"}
 _PARTICLES = (".arborx", ".zarr")
-_CELLS = (*TEXT, *PARQUET, ".bin")
 
 
 def reader_of(path: str | os.PathLike[str], *, of_cells: bool = False) -> str:
@@ -23,7 +22,7 @@ def reader_of(path: str | os.PathLike[str], *, of_cells: bool = False) -> str:
     suffix = Path(path).suffix.lower()
     if suffix in _OWN:
         return _OWN[suffix]
-    if of_cells and suffix in _CELLS:
+    if of_cells:
         return "read_cells"
     if suffix in _PARTICLES or is_store(os.fspath(path)) or (suffix in HDF5 and is_snapshot(path)):
         return "open_particles"

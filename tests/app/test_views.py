@@ -448,12 +448,13 @@ def tube(n: int = 300) -> xr.Dataset:
     return xr.Dataset({"X": (("cell", "channel"), columns)}, {"channel": names})
 
 
-@pytest.mark.parametrize("file", [None, "cells.fcs", "cells.csv", "cells.parquet"])
+@pytest.mark.parametrize("file", [None, *(f"cells.{each}" for each in ("fcs", "csv", "parquet", "h5", "npz", "zarr"))])
 def test_scatter_and_time_are_not_clustered_until_they_are_ticked(file: str | None, tmp_path: Path) -> None:
     ds = tube()
     if file is not None:
         write_cells(ds, tmp_path / file)
         ds = open_file(tmp_path / file, "hca")[0]
+        xr.testing.assert_identical(ds, open_file(tmp_path / file)[0])  # what it holds is found out
     explorer = daskclust.app.explore(ds, "hca", min_size=1, n_clusters=2)
     state, ticks = explorer.state, explorer.controls["channels"].slider
     assert ticks.value == ["CD1", "CD2", "CD3", "CD4"]

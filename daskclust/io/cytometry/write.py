@@ -42,7 +42,7 @@ def write_cells(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
 
         - ``.csv``: a column for each channel and variable.
         - ``.parquet``, ``.pq``: as well, with types, names of detectors, and attributes that are numbers or texts.
-        - ``.h5``, ``.hdf5``, ``.npz``, ``.zarr``: as well, for other programs; `read_cells` does not read them.
+        - ``.h5``, ``.hdf5``, ``.npz``, ``.zarr``: as well.
         - ``.fcs``: FCS 3.1 with float32: values of float64 are rounded, and variables are channels.
 
     Raises
