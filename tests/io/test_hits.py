@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from functools import partial
@@ -44,6 +45,14 @@ def test_any_floats_come_back(tmp_path_factory: Any, values: Any, suffix: str, c
     back = read_hits(path)
     np.testing.assert_array_equal(back["x"].values, values)
     np.testing.assert_array_equal(np.signbit(back["x"].values[values == 0]), np.signbit(values[values == 0]))
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".h5", ".npz"])
+def test_a_file_may_have_a_name_that_is_no_text(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / os.fsdecode(b"\xff" + suffix.encode())
+    write_hits(sample(), path)
+    path.rename(tmp_path / f"text{suffix}")
+    assert read_hits(tmp_path / f"text{suffix}").sizes == sample().sizes
 
 
 def test_a_lazy_data_set_can_replace_its_own_file(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -129,7 +130,7 @@ class RowGroups:
 
         if self._writer is None:
             if not isinstance(self._stream, pa.NativeFile):
-                self._stream = self._ending.enter_context(pa.OSFile(self._stream.name, "ab"))
+                self._stream = self._ending.enter_context(pa.OSFile(os.fsencode(self._stream.name), "ab"))
             how = {self._stored[name]: _encoding(dtype, block.get(name)) for name, dtype in self._dtypes.items()}
             self._writer = pq.ParquetWriter(
                 self._stream,
