@@ -31,7 +31,7 @@ _PARTS = re.compile(r"zarr\.json|[^/]+/(zarr\.json|c/\d+)|part-\d{6,}\.parquet")
 _WRITTEN_IN_PART = re.compile(r"\d+ requested and \d+ written")  # NumPy's words for a full disk
 _NUMBERED = re.compile(r"\.\d+(\.(?:hdf5|h5))$")  # files of one snapshot
 _LOOKS, _PAUSE, _PATIENCE = 10, 0.05, 5.0  # the last two in s
-_OFTEN = 0.3  # s
+_OFTEN = 1.0  # s
 
 
 def clash(target: str | os.PathLike[str], source: str | os.PathLike[str]) -> str:

@@ -28,12 +28,13 @@ from daskclust.core.device.machine_code.compiling import COMPILING
 HANGS = 600  # s; nothing that ends takes as long, on whatever machine
 MAIN = "from daskclust.cli import program; program()"
 SLOW_DISK = """
-import os, sys, time
+import os, sys, threading, time
 real = os.fsync
 def fsync(descriptor):  # what is written waits for the disk, before it gets its name
     real(descriptor)
-    print("waiting", file=sys.stderr, flush=True)
-    time.sleep(3600)
+    if threading.current_thread() is threading.main_thread():  # at the end, not meanwhile
+        print("waiting", file=sys.stderr, flush=True)
+        time.sleep(3600)
 os.fsync = fsync
 """
 
