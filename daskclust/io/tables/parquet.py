@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -88,6 +88,17 @@ def _arrow(values: Any, kind: Any) -> Any:
     return pa.array(values, kind, from_pandas=values.dtype.kind in "mMO")
 
 
+@contextmanager
+def _in_words_of_the_system() -> Iterator[None]:
+    """Let errors of the system say what it says: Arrow has words of its own before that."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno)) from error
+
+
 class RowGroups:
     """Writer of blocks of columns to an open Parquet file, one row group each.
 
@@ -149,14 +160,15 @@ class RowGroups:
 
         columns = [_arrow(values, field.type) for values, field in zip(block.values(), self._schema, strict=True)]
         table = pa.Table.from_arrays(columns, schema=self._schema)
-        self._open(block).write_table(table, row_group_size=max(1, table.num_rows if most is None else most))
+        with _in_words_of_the_system():
+            self._open(block).write_table(table, row_group_size=max(1, table.num_rows if most is None else most))
 
     def __enter__(self) -> RowGroups:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
-        writer = self._open({})
-        with self._ending:
+        with _in_words_of_the_system(), self._ending:
+            writer = self._open({})
             if kind is None and self.attrs:
                 writer.add_key_value_metadata({KEY: pack(self.attrs)})
             writer.close()
