@@ -72,9 +72,11 @@ def open_file(
                 f"{' and '.join(given)} cannot be chosen of {path.name}, a file for daskclust.io.{name}; leave them out"
             )
     options |= {**cells, **pixels}
-    if name in _CHUNKED and path.suffix.lower() not in _AT_ONCE and is_large(sum(map(_bytes, paths))):
+    size = sum(map(_bytes, paths))
+    if name in _CHUNKED and path.suffix.lower() not in _AT_ONCE and is_large(size):
         options = {**options, "chunks": "auto"}
-    ds, line = _opened(given_path, name, options, is_bare=system is None and not chosen)
+    may_be_cells = system is None and not chosen and size < free_memory()  # these are read at once
+    ds, line = _opened(given_path, name, options, may_be_cells=may_be_cells)
     if "channels" in cells:  # these are clustered, all of them
         ds = ds.assign_attrs({NOT_CLUSTERED: []})
     if coordinates is None:
@@ -86,13 +88,14 @@ def open_file(
     return ds.drop_vars(left_out).rename(names), line, f"ds = ds.drop_vars({left_out!r}).rename({names!r})"
 
 
-def _opened(path: str | list[str], name: str, options: dict[str, Any], *, is_bare: bool) -> Any:
+def _opened(path: str | list[str], name: str, options: dict[str, Any], *, may_be_cells: bool) -> Any:
+    """Return the points of a file and the line that reads them; a table without positions may be one of cells."""
     try:
         return _read(path, name, options)
     except ValueError:
         with contextlib.suppress(ValueError):
-            if name in ("read_hits", "open_particles") and is_bare:
-                return _read(path, "read_cells", {})  # a table without positions may be one of cells
+            if name in ("read_hits", "open_particles") and may_be_cells:
+                return _read(path, "read_cells", {})
         raise
 
 

@@ -31,7 +31,7 @@ _PARTS = re.compile(r"zarr\.json|[^/]+/(zarr\.json|c/\d+)|part-\d{6,}\.parquet")
 _WRITTEN_IN_PART = re.compile(r"\d+ requested and \d+ written")  # NumPy's words for a full disk
 _NUMBERED = re.compile(r"\.\d+(\.(?:hdf5|h5))$")  # files of one snapshot
 _LOOKS, _PAUSE, _PATIENCE = 10, 0.05, 5.0  # the last two in s
-_OFTEN = 1.0  # s
+_TO_DISK_EVERY = 1.0  # s
 
 
 def clash(target: str | os.PathLike[str], source: str | os.PathLike[str]) -> str:
@@ -94,11 +94,11 @@ def replacing(target: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _going_to_disk(file: int) -> Iterator[None]:
-    """Let what is written go to the disk meanwhile: at the end all of it would have to."""
+    """Put on the disk what is written so far, once a second: else all of it would have to wait at the end."""
     failed, is_done = list[OSError](), threading.Event()
 
     def go() -> None:
-        while not failed and not is_done.wait(_OFTEN):
+        while not failed and not is_done.wait(_TO_DISK_EVERY):
             try:
                 os.fsync(file)
             except OSError as error:  # the system tells it once

@@ -271,7 +271,7 @@ def _pieces_of_chunk(blocks: list[Array], chunk: int, known: _Common) -> list[Ch
         rows, shared = steps.own_rows(arrays, start, first, end)
         own = Summary(np.arange(first, end), rows)
     cut = _cut(own, lengths), _cut(shared, lengths)
-    noise = Summary(shared.ids[:0], {}, shared.noise_size, shared.noise_weight)
+    noise = replace(shared, ids=shared.ids[:0], columns={})
     return [*(ChunkRows(cut[0][k], cut[1][k]) for k in of_chunks[chunk]), noise]
 
 

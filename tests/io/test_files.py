@@ -72,7 +72,7 @@ def test_an_error_of_the_disk_while_the_file_is_written_is_raised(tmp_path, monk
             while not tried:
                 stream.write(b"half")
 
-    monkeypatch.setattr(replacing, "_OFTEN", 0.01)
+    monkeypatch.setattr(replacing, "_TO_DISK_EVERY", 0.01)
     monkeypatch.setattr(os, "fsync", fails_once)
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
         write_on()

@@ -41,8 +41,8 @@ def write_cells(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
         The file; its extension tells the format. One that exists is replaced.
 
         - ``.csv``: a column for each channel and variable.
-        - ``.parquet``, ``.pq``: as well, with types, names of detectors, and attributes that are numbers or texts.
-        - ``.h5``, ``.hdf5``, ``.npz``, ``.zarr``: as well.
+        - ``.parquet``, ``.pq``, ``.h5``, ``.hdf5``, ``.npz``, ``.zarr``: as well, with types, names of detectors, and
+          attributes that are numbers or texts.
         - ``.fcs``: FCS 3.1 with float32: values of float64 are rounded, and variables are channels.
 
     Raises

@@ -6,7 +6,7 @@ import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -109,7 +109,7 @@ class RowGroups:
 
     def __init__(
         self,
-        stream: BinaryIO | Any,  # of a file that is empty, or Arrow's
+        stream: Any,  # a file of Python's that is open and empty, or a stream of Arrow's
         dtypes: Mapping[str, np.dtype[Any]],
         units: Mapping[str, str],
         attrs: Mapping[str, Any] | None = None,
