@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from daskclust.cli._estimate import estimate
-from daskclust.cli._job import Job, Running
+from daskclust.cli._job import Job
 from daskclust.cli._options import (
     Chunks,
     ColumnOptions,
@@ -23,6 +23,7 @@ from daskclust.cli._options import (
     running,
     words_of,
 )
+from daskclust.cli._running import Running
 from daskclust.core.data.quote import listed, meant
 from daskclust.io.files import READABLE
 

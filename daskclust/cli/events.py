@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from daskclust.cli._errors import Terminated, handling
 from daskclust.cli._estimate import estimate
-from daskclust.cli._job import Job, Running
+from daskclust.cli._job import Job
 from daskclust.cli._options import ParametersOf, clustering, in_unit_of
+from daskclust.cli._running import Running
 from daskclust.cli.pixels.in_time import ROUND, windows
 from daskclust.cli.pixels.noisy import NoisyPixels
 from daskclust.cli.pixels.options import Pixels, check_columns

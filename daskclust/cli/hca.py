@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from daskclust.cli._console import console, errors, table_of
 from daskclust.cli._estimate import estimate
-from daskclust.cli._job import Job, Running
+from daskclust.cli._job import Job
 from daskclust.cli._options import (
     CellOptions,
     ParametersOf,
@@ -22,6 +22,7 @@ from daskclust.cli._options import (
     words_of,
     writing,
 )
+from daskclust.cli._running import Running
 from daskclust.cli._several import check_outputs
 from daskclust.io.files import OUTPUTS, READABLE
 

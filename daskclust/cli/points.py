@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from daskclust.cli._estimate import estimate
-from daskclust.cli._job import Job, Running
+from daskclust.cli._job import Job
 from daskclust.cli._options import (
     Axes,
     Box,
@@ -26,6 +26,7 @@ from daskclust.cli._options import (
     reading,
     words_of,
 )
+from daskclust.cli._running import Running
 from daskclust.core.data.quote import listed
 from daskclust.io.files import HDF5, PARQUET, READABLE
 

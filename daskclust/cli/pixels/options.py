@@ -18,7 +18,7 @@ from daskclust.io.files import READABLE, check_file
 if TYPE_CHECKING:
     import xarray as xr
 
-    from daskclust.cli._job import Running
+    from daskclust.cli._running import Running
     from daskclust.cli.pixels.in_time import Prepare
     from daskclust.events.estimator import EventBuilder
     from daskclust.readout.stream import EventStream
