@@ -103,6 +103,17 @@ def test_a_part_needs_something_to_limit_it() -> None:
         opening.part_of(lazy)
 
 
+@pytest.mark.parametrize("rows", [20_000, 200_000])
+def test_a_table_is_taken_for_cells_where_these_fit_in_memory(tmp_path: Path, rows: int) -> None:
+    path, X = tmp_path / "cells.h5", np.random.default_rng(0).random((rows, 4), np.float32)
+    io.write_cells(xr.Dataset({"X": (("cell", "channel"), X)}, {"channel": list("abcd")}), path)
+    if 16 * rows < MEMORY:
+        assert opening.open_file(path)[0].sizes["cell"] == rows
+    else:
+        with pytest.raises(ValueError, match="has no column for 'x'"):
+            opening.open_file(path)
+
+
 def test_a_file_is_opened_in_part_and_its_lines_make_the_same(tmp_path: Path) -> None:
     path = tmp_path / "hits.parquet"
     io.write_hits(calorimeter(), path)
